@@ -1,0 +1,45 @@
+# Two commands do all the set-up: `make demo` runs the main job, `make test` passes the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# On Linux without a GPU: make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
+PIP_INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX),)
+SOURCES := bertkit tests proofs demo.py
+
+.PHONY: demo test proofs install lint types imports pytest format clean
+
+demo: install  ## embed a dozen sentences with real weights and show the nearest pairs
+	@$(BIN)/python demo.py
+
+test: lint types imports pytest  ## everything CI runs
+
+install: $(VENV)/installed  ## build .venv alone
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bertkit needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_INDEX) -e '.[dev]'
+	@touch $@
+
+lint: install
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+types: install
+	$(BIN)/mypy
+
+imports: install
+	$(BIN)/lint-imports --no-cache
+
+pytest: install
+	$(BIN)/python -m pytest
+
+proofs: install  ## the full counts and long comparisons; restartable; writes docs/proofs.md
+	$(BIN)/python -m proofs.run
+
+format: install
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .proofs dist

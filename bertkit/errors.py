@@ -1,0 +1,22 @@
+"""The one error a user meets: what was given, what exists, what to type next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BertkitError(ValueError):
+    """Something from outside (an argument, a file, a name) cannot be used. The message says how to go on."""
+
+
+def unknown(what: str, given: object, known: Iterable[str]) -> BertkitError:
+    """The error for a name that is not in a table, with the nearest name and all that exist.
+
+    >>> print(unknown("pool", "men", ["cls", "mean", "max"]))
+    unknown pool 'men': did you mean 'mean'? Known: cls, max, mean
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(str(given), names, n=1)
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    return BertkitError(f"unknown {what} {given!r}:{hint} Known: {', '.join(names) or 'none'}")
