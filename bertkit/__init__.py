@@ -1,3 +1,33 @@
-"""bertkit: everything BERT, from raw text to a served and explained model, on the machine you have."""
+"""bertkit: everything BERT, from raw text to a served and explained model, on the machine you have.
+
+>>> import bertkit
+>>> model = bertkit.load("minilm")
+>>> model.embed(["Hello, world!"]).shape
+(1, 384)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertkit.errors import BertkitError
+    from bertkit.model import Guess, Model, create, list_models, load
+    from bertkit.text import Tokenizer
 
 __version__ = "0.1.0"
+__all__ = ["BertkitError", "Guess", "Model", "Tokenizer", "__version__", "create", "list_models", "load"]
+
+_HOMES = {"BertkitError": "bertkit.errors", "Tokenizer": "bertkit.text"}
+
+
+def __getattr__(name: str) -> Any:
+    # importing bertkit must not import torch: what needs it is fetched when it is first used
+    if name in __all__:
+        return getattr(importlib.import_module(_HOMES.get(name, "bertkit.model")), name)
+    raise AttributeError(f"module 'bertkit' has no attribute {name!r}. It has: {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class BertkitError(ValueError):
@@ -20,3 +21,18 @@ def unknown(what: str, given: object, known: Iterable[str]) -> BertkitError:
     near = difflib.get_close_matches(str(given), names, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
     return BertkitError(f"unknown {what} {given!r}:{hint} Known: {', '.join(names) or 'none'}")
+
+
+@contextlib.contextmanager
+def about(where: object) -> Iterator[None]:
+    """Put a file's name before the errors of code that does not know which file it reads.
+
+    >>> with about("config.json"):
+    ...     raise BertkitError("hidden_size is missing")
+    Traceback (most recent call last):
+    bertkit.errors.BertkitError: config.json: hidden_size is missing
+    """
+    try:
+        yield
+    except BertkitError as error:
+        raise BertkitError(f"{where}: {error}") from None

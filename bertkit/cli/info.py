@@ -1,0 +1,68 @@
+"""`bertkit info`: what there is, or what a model is made of."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from bertkit.cli.arguments import Json
+
+EXAMPLE = "bertkit info minilm"
+
+
+def run(
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="A directory, alias or name.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a model is made of; without a name, list the models there are."""
+    facts = _list() if model is None else _describe(model)
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None)
+    for key, value in facts.items():
+        if key != "spec":
+            shown = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+            table.add_row(f"[bold]{key.replace('_', ' ')}[/]", shown)
+    Console(highlight=False).print(table)
+    if model is None:
+        typer.echo("Next: bertkit info MODEL, bertkit embed MODEL 'a text'")
+
+
+def _list() -> dict[str, Any]:
+    from bertkit import __version__, list_models
+
+    return {
+        "bertkit": __version__,
+        "weights_here": list_models(pretrained=True),
+        "sizes_to_make_new": list_models(pretrained=False),
+    }
+
+
+def _describe(name: str) -> dict[str, Any]:
+    import bertkit
+    from bertkit.spec import to_json
+    from bertkit.weights.find import find
+
+    model = bertkit.load(name)
+    encoder = model.network.spec.encoder
+    return {
+        "model": name,
+        "directory": str(find(name)),
+        "heads": list(model.network.spec.heads),
+        "loading": str(model.report),
+        "layers": len(encoder.order),
+        "width": encoder.width,
+        "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+        "vocabulary": len(model.tokenizer),
+        "lowercase": model.tokenizer.lowercase,
+        "longest_text": model.limit,
+        "pool": type(model.pool).__name__.lower(),
+        "normalize": model.normalize,
+        "spec": to_json(model.network.spec),
+    }

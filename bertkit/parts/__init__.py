@@ -1,0 +1,1 @@
+"""Modules that two or more papers use; each comes with the spec that builds it."""

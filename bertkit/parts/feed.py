@@ -1,0 +1,54 @@
+"""The feed-forward block: widen, bend, narrow, then the residual and its norm (post-norm, as in BERT)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bertkit.errors import unknown
+from bertkit.spec import Count, Positive, Rate, Spec
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,  # exact: what Hugging Face's checkpoints mean
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # what Google's code computes
+    "relu": F.relu,
+}
+
+
+@dataclass(frozen=True)
+class Feed(Spec):
+    """A block that widens to `inner` and bends there."""
+
+    inner: Count
+    activation: str = "gelu"
+    dropout: Rate = 0.1
+    epsilon: Positive = 1e-12
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.activation not in ACTIVATIONS:
+            raise unknown("activation", self.activation, ACTIVATIONS)
+
+    def build(self, width: int) -> FeedModule:
+        return FeedModule(self, width)
+
+
+class FeedModule(nn.Module):
+    """norm(x + dropout(down(bend(up(x)))))."""
+
+    def __init__(self, spec: Feed, width: int) -> None:
+        super().__init__()
+        self.spec = spec
+        self.up = nn.Linear(width, spec.inner)
+        self.down = nn.Linear(spec.inner, width)
+        self.bend = ACTIVATIONS[spec.activation]
+        self.dropout = nn.Dropout(spec.dropout)
+        self.norm = nn.LayerNorm(width, eps=spec.epsilon)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.norm(x + self.dropout(self.down(self.bend(self.up(x)))))
+        return out

@@ -1,0 +1,142 @@
+"""Hugging Face directories: config.json and weights, in and out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertkit.errors import BertkitError, about
+from bertkit.family import family_of
+from bertkit.family.contract import Family
+from bertkit.parts.heads import Head
+from bertkit.parts.init import draw
+from bertkit.parts.network import Network, NetworkModule
+from bertkit.weights import tensors as files
+from bertkit.weights.tensors import Tensors, read_json
+
+CONFIG = "config.json"
+SHARD_BYTES = 5 * 10**9
+
+
+@dataclass(frozen=True)
+class Report:
+    """What loading did with each head: taken from the file, left in it, or made new."""
+
+    taken: tuple[str, ...]
+    left: tuple[str, ...]
+    new: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = {"took": ("encoder", *self.taken), "left": self.left, "made new": self.new}
+        return "; ".join(f"{verb} {', '.join(names) or 'none'}" for verb, names in parts.items())
+
+
+def read(directory: Path, heads: Mapping[str, Head] | None = None) -> tuple[NetworkModule, dict[str, Any], Report]:
+    """The network of a directory, its config.json, and what was done with its heads.
+
+    Without `heads` all that the file has are taken. With them the network has these: from the file where it has one of
+    the same name and kind, else made new.
+    """
+    config = read_json(directory / CONFIG)
+    with about(directory / CONFIG):
+        family = family_of(config.get("model_type"))
+    tensors = Tensors.open(directory)
+    canonical = {family.canonical(name): name for name in tensors.names}
+    canonical.pop("", None)
+    with about(directory / CONFIG):
+        _check_layers(family, config, canonical)
+        whole = Network(family.read_encoder(config), family.read_heads(config, frozenset(canonical)))
+    wanted = whole.heads if heads is None else heads
+    taken = tuple(name for name, head in wanted.items() if whole.heads.get(name) == head)
+    sources, strangers = _sources(directory, family, whole, tensors, canonical)
+
+    with torch.device("meta"):
+        network = Network(whole.encoder, wanted).build()
+    new = tuple(name for name in wanted if name not in taken)
+    for head in new:
+        _make(network.heads[head], whole.encoder.spread)
+    for name, parts in sources.items():
+        if not name.startswith("heads.") or name.split(".")[1] in taken:
+            _fill(network, name, [tensors.read(part) for part in parts])
+    network.tie()
+    left = (*(name for name in whole.heads if name not in taken), *strangers)
+    return network.eval(), config, Report(taken, left, new)
+
+
+def _sources(
+    directory: Path, family: Family, whole: Network, tensors: Tensors, canonical: Mapping[str, str]
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Which tensors of the file fill each parameter of ours, shapes checked; and whose heads nobody here knows.
+
+    All heads of the file take part, whichever are wanted, so that every name is accounted for.
+    """
+    with torch.device("meta"):
+        shapes = {name: tuple(parameter.shape) for name, parameter in whole.build().named_parameters()}
+    plan = family.names(whole).plan(shapes, canonical, str(directory))
+    strange = [name for name in plan.left if family.ours(name)]
+    if strange:
+        raise BertkitError(f"{directory}: no part of {family.model_type} is called {', '.join(strange[:3])}")
+    sources = {name: tuple(canonical[part] for part in parts) for name, parts in plan.sources.items()}
+    for name, parts in sources.items():
+        _check_shape(directory, tensors, parts, shapes[name])
+    return sources, sorted({name.split(".")[0] for name in plan.left})
+
+
+def write(network: NetworkModule, config: Mapping[str, Any], directory: Path, shard_bytes: int = SHARD_BYTES) -> None:
+    """config.json and safetensors, as Hugging Face's classes write and read them."""
+    family = family_of(config.get("model_type", "bert"))
+    written = {**config, **family.write(network.spec), "dtype": "float32"}
+    written.pop("torch_dtype", None)
+    text = json.dumps(written, indent=2, sort_keys=True, ensure_ascii=False)
+    (directory / CONFIG).write_text(text + "\n", encoding="utf-8")
+    files.write(foreign(network, family), directory, shard_bytes)
+
+
+def foreign(network: NetworkModule, family: Family) -> dict[str, Tensor]:
+    """Our parameters under foreign names; matrices that we keep as one are taken apart."""
+    names = family.names(network.spec)
+    out: dict[str, Tensor] = {}
+    for name, parameter in network.named_parameters():
+        theirs = [family.spell(network.spec, part) for part in names.foreign(name)]
+        out |= dict(zip(theirs, parameter.detach().cpu().chunk(len(theirs)), strict=True))
+    return out
+
+
+def _check_layers(family: Family, config: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    """Compare layer counts first: the message is the plainest, and no config can ask for a million layers."""
+    numbers = [int(match[1]) for name in names if (match := re.search(r"\.layer\.(\d{1,9})\.", name))]
+    said, there = family.layers(config), max(numbers, default=-1) + 1
+    if said != there:
+        raise BertkitError(
+            f"{said} layers are said, but the weights beside it have {there}: config and weights are not of the same model"
+        )
+
+
+def _check_shape(directory: Path, tensors: Tensors, parts: tuple[str, ...], wanted: tuple[int, ...]) -> None:
+    share = (wanted[0] // len(parts), *wanted[1:])
+    for part in parts:
+        if tensors.shape(part) != share:
+            raise BertkitError(
+                f"{tensors.where(part)}: {part} is {list(tensors.shape(part))}, but {directory / CONFIG} makes it "
+                f"{list(share)}: config and weights are not of the same model"
+            )
+
+
+def _make(head: nn.Module, spread: float) -> None:
+    """Give a head that was only described its first weights."""
+    for name, parameter in head.named_parameters(recurse=True):
+        if parameter.is_meta:
+            _fill(head, name, [torch.zeros(parameter.shape)])
+    draw(head, spread)
+
+
+def _fill(module: nn.Module, name: str, parts: list[Tensor]) -> None:
+    owner, _, leaf = name.rpartition(".")
+    setattr(module.get_submodule(owner), leaf, nn.Parameter(torch.cat(parts) if len(parts) > 1 else parts[0]))

