@@ -52,7 +52,8 @@ class EmbedModule(nn.Module):
             )
         ids = batch.tokens["ids"]  # [...]
         places = self.positions(batch.layout.positions(ids.device))  # [L, E] or [T, E]
-        x = self.tokens(ids) + (self.segments(batch.tokens["segments"]) + places)  # [..., E]
+        # summed in Google's order, so that rounding is theirs to the last bit
+        x = self.tokens(ids) + self.segments(batch.tokens["segments"]) + places  # [..., E]
         out: Tensor = self.widen(self.dropout(self.norm(x)))  # [..., W]
         return out
 

@@ -27,7 +27,7 @@ class Tape:
     """Hidden states of the embeddings and each step, and queries, keys and probabilities of each attention.
 
     Everything is padded and in the order of the examples: `hidden` [B, L, W], `queries` and `keys` [B, N, L, H],
-    `probabilities` [B, N, L, L], zero where there is no token. Gradients flow through what is recorded.
+    `probabilities` [B, N, L, L], zero where there is no token.
     """
 
     def __init__(self, batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""What sentence-transformers' files beside a model say: its pooling, whether vectors are normalised, the longest text."""
+"""What sentence-transformers' files beside a model say: its pooling, if vectors are normalised, the longest text."""
 
 from __future__ import annotations
 

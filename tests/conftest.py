@@ -1,0 +1,25 @@
+"""Fixtures that several rooms share."""
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.text import Tokenizer
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Real datasets and vocabularies that live beside the project."""
+    path = ROOT.parent / "shared"
+    if not path.is_dir():
+        pytest.skip("needs ../shared (real datasets beside the project); not found")
+    return path
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    """A small uncased tokenizer of our own."""
+    words = "the cat dog sat on a mat play ##ing ##ed un ##able runs fast slow house . , ! 猫 狗 坐"
+    return Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words.split()])
