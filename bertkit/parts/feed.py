@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertkit.errors import unknown
+from bertkit.parts.init import Linear
 from bertkit.spec import Count, Positive, Rate, Spec
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -43,8 +44,8 @@ class FeedModule(nn.Module):
     def __init__(self, spec: Feed, width: int) -> None:
         super().__init__()
         self.spec = spec
-        self.up = nn.Linear(width, spec.inner)
-        self.down = nn.Linear(spec.inner, width)
+        self.up = Linear(width, spec.inner)
+        self.down = Linear(spec.inner, width)
         self.bend = ACTIVATIONS[spec.activation]
         self.dropout = nn.Dropout(spec.dropout)
         self.norm = nn.LayerNorm(width, eps=spec.epsilon)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from bertkit.errors import BertkitError
 from bertkit.parts.encoder import EncoderModule
 from bertkit.parts.feed import ACTIVATIONS
+from bertkit.parts.init import Linear
 from bertkit.spec import Positive, Rate, Spec
 
 Reads = Literal["tokens", "first", "pooled"]
@@ -50,7 +51,7 @@ class PoolerModule(HeadModule):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.dense = nn.Linear(width, width)
+        self.dense = Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:  # [B, W] -> [B, W]
         return torch.tanh(self.dense(x))
@@ -73,7 +74,7 @@ class MlmModule(HeadModule):
     def __init__(self, spec: Mlm, encoder: EncoderModule) -> None:
         super().__init__()
         table = encoder.embed.tokens.weight
-        self.transform = nn.Linear(encoder.spec.width, table.shape[1])
+        self.transform = Linear(encoder.spec.width, table.shape[1])
         self.bend = ACTIVATIONS[spec.activation]
         self.norm = nn.LayerNorm(table.shape[1], eps=spec.epsilon)
         self.bias = nn.Parameter(torch.zeros(len(table)))
@@ -140,7 +141,7 @@ class PooledModule(HeadModule):
     def __init__(self, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.dense = nn.Linear(width, outputs)
+        self.dense = Linear(width, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.dense(self.dropout(x))

