@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 
 class BertkitError(ValueError):
@@ -21,6 +24,18 @@ def unknown(what: str, given: object, known: Iterable[str]) -> BertkitError:
     near = difflib.get_close_matches(str(given), names, n=1)
     hint = f" did you mean {near[0]!r}?" if near else ""
     return BertkitError(f"unknown {what} {given!r}:{hint} Known: {', '.join(names) or 'none'}")
+
+
+def look_up(what: str, given: object, table: Mapping[str, Value]) -> Value:
+    """What a table holds under a name from outside, which may be anything.
+
+    >>> look_up("size", "tny", {"tiny": 2, "base": 12})
+    Traceback (most recent call last):
+    bertkit.errors.BertkitError: unknown size 'tny': did you mean 'tiny'? Known: base, tiny
+    """
+    if not isinstance(given, str) or given not in table:
+        raise unknown(what, given, table)
+    return table[given]
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from bertkit.errors import BertkitError, unknown
+from bertkit.errors import BertkitError, look_up, unknown
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,7 @@ def from_json(data: Any) -> Any:
         return data
     if "part" not in data:
         return {key: from_json(item) for key, item in data.items()}
-    kind = Spec.known.get(data["part"]) if isinstance(data["part"], str) else None
-    if kind is None:
-        raise unknown("part", data["part"], Spec.known)
+    kind = look_up("part", data["part"], Spec.known)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     given = {key: from_json(item) for key, item in data.items() if key != "part"}
     for key in given:

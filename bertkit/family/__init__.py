@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from bertkit.errors import unknown
+from bertkit.errors import look_up, unknown
 from bertkit.family.contract import Family
 from bertkit.parts.encoder import Encoder
 
@@ -21,9 +21,7 @@ def families() -> dict[str, Family]:
 
 def family_of(model_type: object) -> Family:
     """The family behind a config's `model_type`."""
-    if not isinstance(model_type, str) or model_type not in families():
-        raise unknown("model_type", model_type, families())
-    return families()[model_type]
+    return look_up("model_type", model_type, families())
 
 
 def sizes() -> list[str]:
@@ -37,7 +35,7 @@ def sizes() -> list[str]:
 
 def encoder(name: str, vocabulary: int) -> Encoder:
     """The encoder behind a name such as `bert-mini`, for a vocabulary of so many tokens."""
-    model_type, _, size = name.rpartition("-")
     if name not in sizes():
         raise unknown("model", name, sizes())
+    model_type, _, size = name.rpartition("-")
     return families()[model_type].sizes[size](vocabulary)

@@ -15,7 +15,7 @@ import re
 from functools import partial
 from typing import Any
 
-from bertkit.errors import BertkitError, unknown
+from bertkit.errors import BertkitError, look_up
 from bertkit.family.contract import Config, Family
 from bertkit.names import Names
 from bertkit.parts.attention import Attention
@@ -46,9 +46,7 @@ def encoder(size: str, vocabulary: int = VOCABULARIES["uncased"]) -> Encoder:
     >>> len(base.order), base.width, base.attentions[0].heads, base.feeds[0].inner
     (12, 768, 12, 3072)
     """
-    if size not in SIZES:
-        raise unknown("size of BERT", size, SIZES)
-    layers, width = SIZES[size]
+    layers, width = look_up("size of BERT", size, SIZES)
     return stack(layers, width, Embed(vocabulary, width), Attention(width // 64, 64), Feed(4 * width))
 
 
@@ -120,7 +118,8 @@ def read_heads(config: Config, names: frozenset[str]) -> dict[str, Head]:
 
 
 def _read_classifier(config: Config) -> dict[str, Head]:
-    architecture = (config.get("architectures") or [None])[0]
+    said = config.get("architectures")
+    architecture = said[0] if isinstance(said, list) and said else None
     dropout = config.get("classifier_dropout")
     dropout = config.get("hidden_dropout_prob", 0.1) if dropout is None else dropout
     if architecture == "BertForMultipleChoice":
@@ -139,7 +138,7 @@ def read_labels(config: Config) -> tuple[str, ...]:
     """The label names in the order of their ids."""
     table = config.get("id2label")
     if table is None:
-        return tuple(f"LABEL_{index}" for index in range(config.get("num_labels", 2)))
+        return tuple(f"LABEL_{index}" for index in range(need(config, "num_labels") if "num_labels" in config else 2))
     if not isinstance(table, dict) or {str(key) for key in table} != {str(index) for index in range(len(table))}:
         raise BertkitError("id2label must name every id from 0 on, each once")
     return tuple(str(table[key]) for key in sorted(table, key=int))
@@ -208,10 +207,7 @@ def architecture(network: Network) -> str:
 
 def activation(config: Config) -> str:
     """Our name for the config's activation."""
-    given = config.get("hidden_act", "gelu")
-    if given not in ACTIVATIONS:
-        raise unknown("hidden_act", given, ACTIVATIONS)
-    return ACTIVATIONS[given]
+    return look_up("hidden_act", config.get("hidden_act", "gelu"), ACTIVATIONS)
 
 
 def need(config: Config, key: str) -> int:

@@ -9,7 +9,7 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertkit.errors import unknown
+from bertkit.errors import look_up
 from bertkit.parts.init import Linear
 from bertkit.spec import Count, Positive, Rate, Spec
 
@@ -31,8 +31,7 @@ class Feed(Spec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.activation not in ACTIVATIONS:
-            raise unknown("activation", self.activation, ACTIVATIONS)
+        look_up("activation", self.activation, ACTIVATIONS)
 
     def build(self, width: int) -> FeedModule:
         return FeedModule(self, width)

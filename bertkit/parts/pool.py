@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, Layout
-from bertkit.errors import BertkitError, unknown
+from bertkit.errors import BertkitError, look_up
 from bertkit.parts.encoder import EncoderModule
 from bertkit.spec import Count, Spec
 
@@ -147,8 +147,4 @@ POOLS: dict[str, Pool] = {
 
 def named(pool: str | Pool) -> Pool:
     """The pool itself, or the one behind a short name."""
-    if isinstance(pool, Pool):
-        return pool
-    if pool not in POOLS:
-        raise unknown("pool", pool, POOLS)
-    return POOLS[pool]
+    return pool if isinstance(pool, Pool) else look_up("pool", pool, POOLS)

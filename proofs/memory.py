@@ -1,0 +1,68 @@
+"""Embed a million lines on the command line and watch the memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import bertkit
+
+CLAIM = "`bertkit embed` of 1,000,000 lines needs no more memory than of 50,000, and every line gets its own vector"
+COVERS = ("bertkit/runtime", "bertkit/cli/embed.py", "bertkit/model.py", "bertkit/artifact.py")
+
+FEW, MANY = 50_000, 1_000_000
+ALLOWED = 1.1
+WORDS = ["cat", "dog", "house", "river", "runs", "sits", "quickly", "slowly"]
+Result = dict[str, int | float | str]
+
+
+def parts() -> Iterable[tuple[str, Callable[[], Result]]]:
+    yield f"{FEW:,} lines", partial(_embed, FEW)
+    yield f"{MANY:,} lines", partial(_embed, MANY)
+
+
+def summary(results: list[Result]) -> str:
+    few, many = (float(result["megabytes"]) for result in results)
+    assert many <= few * ALLOWED, f"{many} MB for {MANY:,} lines, {few} MB for {FEW:,}"
+    return f"peak {many:.0f} MB for {MANY:,} lines, {few:.0f} MB for {FEW:,}: {many / few:.2f} times"
+
+
+def line(number: int) -> str:
+    """Up to nine words, different for each of some hundred thousand numbers."""
+    return " ".join(WORDS[number >> shift & 7] for shift in range(0, 3 * (1 + number % 9), 3))
+
+
+def _embed(count: int) -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        model, texts, output = (Path(folder, name) for name in ("model", "texts.txt", "vectors.npy"))
+        tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+        made = bertkit.create("bert-tiny", bertkit.Tokenizer.from_vocabulary(tokens), seed=0)
+        made.save(model)
+        with texts.open("w") as file:
+            file.writelines(f"{line(number)}\n" for number in range(count))
+        megabytes = _peak(
+            [sys.executable, "-m", "bertkit", "embed", str(model), "--input", str(texts), "--output", str(output)]
+        )
+        vectors = np.load(output, mmap_mode="r")
+        assert vectors.shape == (count, 128)
+        for place in (0, 1, 4095, 4096, count // 2, count - 1):
+            assert np.abs(vectors[place] - made.embed(line(place))).max() <= 1e-5, place
+    return {"lines": count, "megabytes": megabytes}
+
+
+def _peak(command: list[str]) -> float:
+    """The most memory a command had in use, in MB."""
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)  # this child's own peak, not that of all children
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, said
+    return usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
