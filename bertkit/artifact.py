@@ -120,6 +120,14 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest | None:
     return _read(path, manifests.read)
 
 
+def recover(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` is a directory, once one that a killed writer had taken away is put back."""
+    root = _resolved(path)
+    if not root.exists():
+        workspaces.recover(root)
+    return root.is_dir()
+
+
 def _read(path: str | os.PathLike[str], reader: Callable[[Path], _Result]) -> _Result:
     """Read a directory that another process may replace meanwhile: what failed half-way is read again if it is new."""
     root = _resolved(path)
@@ -137,9 +145,7 @@ def _read(path: str | os.PathLike[str], reader: Callable[[Path], _Result]) -> _R
 
 def _identity(root: Path) -> tuple[int, int]:
     """What tells a directory from the one that replaces it."""
-    if not root.exists():
-        workspaces.recover(root)
-    if not root.is_dir():
+    if not recover(root):
         raise BertkitError(f"{root} {'is not a directory' if root.exists() else 'does not exist'}. Check the path.")
     status = root.stat()
     return status.st_dev, status.st_ino

