@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from bertkit.errors import BertkitError
 app = typer.Typer(
     name="bertkit",
     help="Everything BERT, from raw text to a served and explained model, on the machine you have.",
-    epilog="Start with: bertkit info",
+    epilog="Example: bertkit embed minilm 'a text'    What there is: bertkit info",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -32,10 +31,15 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
-    logging.basicConfig(format="bertkit: %(message)s", level=logging.WARNING, stream=sys.stderr)
-    logging.getLogger("bertkit").setLevel(logging.INFO)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("bertkit: %(message)s"))
+    logger = logging.getLogger("bertkit")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
 
 
 for command in (info, tokenize, embed, fill):
@@ -43,15 +47,17 @@ for command in (info, tokenize, embed, fill):
 
 
 def main() -> None:
-    """Run the command; what a user can repair ends in one message and exit code 1."""
+    """Run the command; what a user can repair ends in one message and exit code 1.
+
+    Typer itself answers a closed pipe (`| head`) with silence and Ctrl-C with exit code 130.
+    """
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show 猫 or … shows an escape, not a traceback
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except BertkitError as error:
         _fail(str(error))
-    except BrokenPipeError:
-        # the reader went away (| head): silence Python's own complaint at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except OSError as error:
         _fail(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
 

@@ -2,67 +2,139 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bertkit.cli.arguments import Input, Json, ModelName, Texts, texts_from
+from bertkit.cli.printing import as_json as to_json
+from bertkit.cli.printing import one_line
 from bertkit.errors import BertkitError
 
 if TYPE_CHECKING:
     from bertkit.runtime.stream import Cut, Rows
 
+    Embed = Callable[..., Iterator[Rows]]
+    """texts, in any number -> arrays of rows, in order; `progress` hears how many are done"""
+
 EXAMPLE = "bertkit embed minilm --input texts.txt --output vectors.npy"
+PREVIEW = 10
+"""texts of a file that are shown where nothing is kept"""
+
+
+class Truncate(StrEnum):
+    """What happens to a text that is too long for the model."""
+
+    HEAD = "head"
+    ERROR = "error"
 
 
 def run(
     model: ModelName,
     texts: Texts = None,
     source: Input = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write a NumPy .npy file here.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace the output if it exists.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.npy", help="Write a NumPy file, a row per text.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
     pool: Annotated[
-        str | None, typer.Option(help="cls, mean, max, first-last or last-4. [default: the model's own]")
+        str | None,
+        typer.Option(metavar="NAME", help="cls, mean, max, first-last or last-4; if not given, the model's own."),
     ] = None,
     normalize: Annotated[
-        bool | None, typer.Option(help="Scale vectors to length 1. [default: the model's own]")
+        bool | None, typer.Option(help="Scale vectors to length 1, or not; if not given, as the model does.")
     ] = None,
     truncate: Annotated[
-        str, typer.Option(help="Texts too long for the model: head keeps the beginning, error refuses.")
-    ] = "head",
+        Truncate, typer.Option(help="Texts too long for the model: head keeps their beginning, error refuses them.")
+    ] = Truncate.HEAD,
     as_json: Json = False,
 ) -> None:
     """Turn texts into vectors, one row per text and line, in bounded memory.
 
-    With --output the rows go to a NumPy file that appears when it is whole. Without it, --json prints one line per text
-    with its vector, and otherwise a preview is shown.
-    """
-    if output is not None and output.suffix != ".npy":
-        raise BertkitError(f"--output {output} must end in .npy, which numpy.load opens")
-    found = texts_from(texts, source, EXAMPLE)
+    With --output they go to a NumPy file, which appears when it is whole.
 
+    With --json alone, one line per text with its vector is printed.
+
+    With neither, a preview: all texts on the command line, or the first 10 lines of a file.
+    """
+    if output is not None:
+        _require_writable(output, overwrite)
+    found = texts_from(texts, source, EXAMPLE)
+    try:
+        _run(model, found, source, output, overwrite, pool, normalize, truncate, as_json)
+    except KeyboardInterrupt:
+        typer.echo(f"bertkit: stopped{'; nothing was written' if output else ''}", err=True)
+        raise typer.Exit(130) from None
+
+
+def _run(
+    model: str,
+    found: Iterator[str],
+    source: str | None,
+    output: Path | None,
+    overwrite: bool,
+    pool: str | None,
+    normalize: bool | None,
+    truncate: Truncate,
+    as_json: bool,
+) -> None:
     import bertkit
     from bertkit.cli.progress import counting
+    from bertkit.parts.pool import named
     from bertkit.runtime.stream import Cut
 
+    pooling = None if pool is None else named(pool)  # refuse a wrong name before the model is read
     opened = bertkit.load(model)
-    cut = Cut(opened.limit)
     width = opened.network.spec.encoder.width
-    with counting("embedding", source) as (watched, advance):
-        kept: list[str] = []
-        rows = opened.embed_stream(
-            watched(found, kept if output is None else None), pool, normalize, truncate, advance, cut
-        )
+    cut = Cut(opened.limit)
+    embed = partial(opened.embed_stream, pool=pooling, normalize=normalize, truncate=truncate.value, cut=cut)
+    if output is None and not as_json:
+        _preview(embed, found, None if source is None else PREVIEW, width, cut)
+        return
+    count = 0
+    with counting("embedding", source, prints=output is None) as (watched, advance):
+        embed = partial(embed, progress=advance)
         if output is not None:
-            count = _write(rows, output, width, overwrite)
-        elif as_json:
-            count = _print_json(rows, kept)
+            count = _write(embed(watched(found)), output, width, overwrite)
         else:
-            count = _print_preview(rows, kept)
-    _close(count, width, output, cut, as_json)
+            for count, line in enumerate(json_lines(embed, watched(found)), start=1):  # noqa: B007 - read below
+                typer.echo(line)
+    _tell_cut(count, cut)
+    if not count:
+        typer.echo(f"bertkit: {source} holds no texts", err=True)
+    if output is not None and as_json:
+        cuts = {"cut_texts": cut.texts, "cut_tokens": cut.tokens}
+        typer.echo(to_json({"texts": count, "width": width, "output": str(output)} | cuts))
+    elif output is not None:
+        typer.echo(f"{_vectors(count, width)} in {output}. Next: numpy.load({str(output)!r})", err=True)
+
+
+def json_lines(embed: Embed, texts: Iterable[str]) -> Iterator[str]:
+    """One JSON object per text. Texts wait for their vectors, at most a window of them."""
+    waiting: deque[str] = deque()
+
+    def passing() -> Iterator[str]:
+        for text in texts:
+            waiting.append(text)
+            yield text
+
+    for rows in embed(passing()):
+        for row in rows:
+            yield to_json({"text": waiting.popleft(), "vector": row.tolist()})
+
+
+def _require_writable(output: Path, overwrite: bool) -> None:
+    """Say at once what would otherwise be said after the model was loaded."""
+    if output.suffix != ".npy":
+        raise BertkitError(f"--output {output} must end in .npy, which numpy.load opens: --output {output.stem}.npy")
+    if output.is_file() and not overwrite:
+        raise BertkitError(f"--output {output} exists. Give another name, or add --overwrite to replace it")
 
 
 def _write(rows: Iterator[Rows], output: Path, width: int, overwrite: bool) -> int:
@@ -76,35 +148,21 @@ def _write(rows: Iterator[Rows], output: Path, width: int, overwrite: bool) -> i
         return writer.finish()
 
 
-def _print_json(rows: Iterator[Rows], kept: list[str]) -> int:
-    count = 0
-    for part in rows:
-        for row in part:
-            typer.echo(json.dumps({"text": kept.pop(0), "vector": row.tolist()}, ensure_ascii=False))
-        count += len(part)
-    return count
+def _preview(embed: Embed, texts: Iterator[str], most: int | None, width: int, cut: Cut) -> None:
+    """Show some vectors and stop: who forgot --output must not wait for a million."""
+    some = list(islice(texts, most))
+    for text, row in zip(some, (row for rows in embed(some) for row in rows), strict=True):
+        typer.echo(f"[{' '.join(f'{value:+.3f}' for value in row[:6])} …]  {one_line(text, 60)}")
+    more = next(texts, None) is not None
+    _tell_cut(len(some), cut)
+    shown = f"Only the first {len(some)} texts were read" if more else _vectors(len(some), width)
+    typer.echo(f"{shown}. To have {'all' if more else 'them whole'}: --output vectors.npy, or --json", err=True)
 
 
-def _print_preview(rows: Iterator[Rows], kept: list[str]) -> int:
-    count = 0
-    for part in rows:
-        for row in part:
-            text = kept.pop(0)
-            if count < 10:
-                typer.echo(f"[{' '.join(f'{value:+.3f}' for value in row[:6])} …]  {text[:60]}")
-            count += 1
-    return count
-
-
-def _close(count: int, width: int, output: Path | None, cut: Cut, as_json: bool) -> None:
-    """Say what was done: to a program on standard output where the vectors are not there, else to the reader."""
+def _tell_cut(count: int, cut: Cut) -> None:
     if cut.texts:
-        typer.echo(f"bertkit: of {count:,} texts {cut}", err=True)
-    facts: dict[str, Any] = {"texts": count, "width": width, "output": str(output) if output else None}
-    facts |= {"cut_texts": cut.texts, "cut_tokens": cut.tokens}
-    if as_json and output:
-        typer.echo(json.dumps(facts))
-    elif output:
-        typer.echo(f"{count:,} vectors of width {width} in {output}. Next: numpy.load({str(output)!r})", err=True)
-    elif not as_json:
-        typer.echo(f"{count:,} vectors of width {width}. To keep them: --output vectors.npy, or --json", err=True)
+        typer.echo(f"bertkit: of {count:,} {'text' if count == 1 else 'texts'} {cut}", err=True)
+
+
+def _vectors(count: int, width: int) -> str:
+    return f"{count:,} {'vector' if count == 1 else 'vectors'} of width {width}"

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from bertkit.cli.arguments import Json
+from bertkit.cli.printing import as_json as to_json
+from bertkit.cli.printing import facts as to_text
 
 EXAMPLE = "bertkit info minilm"
 
 
 def run(
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="A directory, alias or name.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Argument(metavar="MODEL", help="A directory, an alias such as minilm, or a Hugging Face name."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show what a model is made of; without a name, list the models there are."""
     facts = _list() if model is None else _describe(model)
     if as_json:
-        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        typer.echo(to_json(facts, indent=2))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None)
-    for key, value in facts.items():
-        if key != "spec":
-            shown = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
-            table.add_row(f"[bold]{key.replace('_', ' ')}[/]", shown)
-    Console(highlight=False).print(table)
+    typer.echo(to_text({name: value for name, value in facts.items() if name != "spec"}))
     if model is None:
-        typer.echo("Next: bertkit info MODEL, bertkit embed MODEL 'a text'")
+        one = next(iter(facts["weights_here"]), "MODEL")
+        typer.echo(f"Next: bertkit info {one}, or bertkit embed {one} 'a text'")
 
 
 def _list() -> dict[str, Any]:

@@ -7,33 +7,39 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-Watch = Callable[[Iterable[str], list[str] | None], Iterator[str]]
+Watch = Callable[[Iterable[str]], Iterator[str]]
+Advance = Callable[[int], None]
 
 
 @contextmanager
-def counting(verb: str, source: str | None) -> Iterator[tuple[Watch, Callable[[int], None]]]:
-    """A wrapper for the texts (which may keep them as they pass) and a function that hears how many are done.
+def counting(verb: str, source: str | None, prints: bool = False) -> Iterator[tuple[Watch, Advance]]:
+    """A wrapper for the texts, and a function to tell how many are done.
 
-    The total is estimated from the size of the file, since counting its lines would mean to read it twice.
+    The total is estimated from the size of the file, since counting its lines would mean to read it twice. Work that
+    `prints` its results shows no bar when they go to the same terminal.
     """
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     size = Path(source).stat().st_size if source and Path(source).is_file() else None
     columns = (TextColumn(verb), MofNCompleteColumn(), TextColumn("texts"), TimeElapsedColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty(), transient=True) as bar:
+    bar = Progress(
+        *columns,
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty() or (prints and sys.stdout.isatty()),
+        transient=True,
+        redirect_stdout=False,  # rich would send it to the bar's console, which is standard error
+    )
+    with bar:
         task = bar.add_task(verb, total=None)
 
-        def watched(texts: Iterable[str], kept: list[str] | None) -> Iterator[str]:
+        def watched(texts: Iterable[str]) -> Iterator[str]:
             read = count = 0
             for text in texts:
                 count += 1
                 read += len(text.encode("utf-8", "replace")) + 1
                 if size and count % 1024 == 0:
                     bar.update(task, total=max(count, round(size / read * count)))
-                if kept is not None:
-                    kept.append(text)
                 yield text
             bar.update(task, total=count)
 

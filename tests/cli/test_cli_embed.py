@@ -1,0 +1,207 @@
+"""`bertkit embed`: the vectors are the library's, in the order of the lines, and memory holds a window of them."""
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit.cli import embed
+from bertkit.model import Model
+from bertkit.runtime.npy import NpyWriter
+from bertkit.runtime.stream import WINDOW_TEXTS
+from tests.cli.running import Bertkit
+
+LINES = [f"the {'cat' if number % 3 else 'dog'} {' on' * (number % 3)} {number % 10}" for number in range(5000)]
+
+
+@pytest.fixture
+def five_thousand(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    return path
+
+
+def test_file_to_npy(run: Bertkit, tiny: Path, model: Model, five_thousand: Path, tmp_path: Path) -> None:
+    output = tmp_path / "vectors.npy"
+    ran = run("embed", tiny, "--input", five_thousand, "--output", output)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.splitlines() == [
+        f"bertkit: {tiny}: took encoder, mlm; left none; made new none",
+        f"5,000 vectors of width 128 in {output}. Next: numpy.load({str(output)!r})",
+    ]
+    vectors = np.load(output)
+    assert vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors, model.embed(LINES))
+    np.testing.assert_allclose(vectors[4321], model.embed(LINES[4321]), atol=1e-5)
+
+
+def test_standard_input_to_npy_with_facts_for_a_program(
+    run: Bertkit, tiny: Path, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["the cat", "", "猫 😀", "on " * 600]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(texts).encode())))
+    output = tmp_path / "vectors.npy"
+    ran = run("embed", tiny, "-i", "-", "-o", output, "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out) == {
+        "texts": 4,
+        "width": 128,
+        "output": str(output),
+        "cut_texts": 1,
+        "cut_tokens": 90,
+    }
+    assert "of 4 texts 1 longer than 512 tokens" in ran.err
+    np.testing.assert_array_equal(np.load(output), model.embed(texts))
+
+
+def test_json_lines(run: Bertkit, tiny: Path, model: Model) -> None:
+    texts = ["the [b]cat[/b]", "狗", ""]
+    ran = run("embed", tiny, *texts, "--json")
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert [line["text"] for line in lines] == texts
+    np.testing.assert_array_equal(np.array([line["vector"] for line in lines], np.float32), model.embed(texts))
+
+
+@pytest.mark.parametrize("pool", ["cls", "max", "first-last"])
+def test_pool_and_normalize(run: Bertkit, tiny: Path, model: Model, pool: str) -> None:
+    ran = run("embed", tiny, "a cat", "--pool", pool, "--normalize", "--json")
+    vector = np.array(json.loads(ran.out)["vector"], np.float32)
+    np.testing.assert_array_equal(vector, model.embed(["a cat"], pool=pool, normalize=True)[0])
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+
+
+def test_preview_shows_every_text_of_the_command_line(run: Bertkit, tiny: Path, model: Model) -> None:
+    texts = ["the [red]cat[/red]", "two\nlines\x1b[31m", *map(str, range(13))]
+    ran = run("embed", tiny, *texts)
+    lines = ran.out.splitlines()
+    assert len(lines) == 15
+    numbers = " ".join(f"{value:+.3f}" for value in model.embed(texts)[0][:6])
+    assert lines[0] == f"[{numbers} …]  the [red]cat[/red]"
+    assert lines[1].endswith("  two·lines·[31m")  # no text may colour the terminal
+    assert "15 vectors of width 128" in ran.err
+
+
+def test_preview_reads_ten_lines_of_a_long_file(
+    run: Bertkit, tiny: Path, five_thousand: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def noted(*_: object) -> Iterator[str]:
+        for number in count():  # without end: who forgot --output does not wait for a preview
+            read.append(number)
+            yield f"cat {number}"
+
+    monkeypatch.setattr(embed, "texts_from", noted)
+    ran = run("embed", tiny, "--input", five_thousand)
+    assert len(ran.out.splitlines()) == 10
+    assert len(read) == 11
+    assert "Only the first 10 texts were read. To have all: --output vectors.npy" in ran.err
+
+
+def test_json_lines_hold_one_window(model: Model) -> None:
+    read = count()
+
+    def endless() -> Iterator[str]:
+        while True:
+            yield f"cat {next(read)}"
+
+    lines = embed.json_lines(model.embed_stream, endless())
+    assert json.loads(next(lines))["text"] == "cat 0"
+    assert next(read) == WINDOW_TEXTS
+    for _ in range(WINDOW_TEXTS - 1):
+        last = next(lines)
+    assert json.loads(last)["text"] == f"cat {WINDOW_TEXTS - 1}"
+
+
+def test_output_is_written_window_by_window(
+    run: Bertkit, tiny: Path, five_thousand: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, read_at_writes = 0, []
+
+    def noted(*_: object) -> Iterator[str]:
+        nonlocal read
+        for _ in range(5000):
+            read += 1
+            yield "cat"
+
+    write = NpyWriter.write
+    monkeypatch.setattr(embed, "texts_from", noted)
+    monkeypatch.setattr(NpyWriter, "write", lambda *given: (read_at_writes.append(read), write(*given))[1])
+    assert run("embed", tiny, "--input", five_thousand, "-o", tmp_path / "out.npy").code == 0
+    assert read_at_writes == [WINDOW_TEXTS, 5000]
+
+
+def test_empty_file(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+    ran = run("embed", tiny, "-i", tmp_path / "empty.txt", "-o", tmp_path / "empty.npy")
+    assert ran.code == 0
+    assert "empty.txt holds no texts" in ran.err
+    assert "0 vectors of width 128" in ran.err
+    assert np.load(tmp_path / "empty.npy").shape == (0, 128)
+
+
+def test_existing_output(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
+    output = tmp_path / "vectors.npy"
+    output.write_bytes(b"precious")
+    ran = run("embed", tiny, "a cat", "-o", output)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        f"bertkit: error: --output {output} exists. Give another name, or add --overwrite to replace it\n"
+    )
+    assert output.read_bytes() == b"precious"
+    assert run("embed", tiny, "a cat", "-o", output, "--overwrite").code == 0
+    assert np.load(output).shape == (1, 128)
+
+
+def test_output_in_a_new_directory(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
+    output = tmp_path / "new" / "deeper" / "vectors.npy"
+    assert run("embed", tiny, "a cat", "-o", output).code == 0
+    assert [path.name for path in output.parent.iterdir()] == ["vectors.npy"]
+
+
+def test_bad_line_leaves_no_output(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"the cat\n" * 4500 + b"caf\xe9\n")
+    ran = run("embed", tiny, "-i", tmp_path / "bad.txt", "-o", tmp_path / "out.npy")
+    assert ran.code == 1
+    assert "line 4501 is not UTF-8 (byte 0xe9 at place 4)" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "vectors.txt"], "--output vectors.txt must end in .npy"),
+        (["-o", "taken/x.npy"], "was not written"),
+        (["--pool", "men"], "unknown pool 'men': did you mean 'mean'?"),
+    ],
+)
+def test_refused(
+    run: Bertkit, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").touch()  # a file where a directory would have to be
+    ran = run("embed", tiny, "a cat", *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    errors = [line for line in ran.err.splitlines() if "error" in line]
+    assert len(errors) == 1
+    assert errors[0].startswith("bertkit: error: ")
+    assert said in errors[0]
+    assert list(tmp_path.iterdir()) == [tmp_path / "taken"]
+
+
+def test_too_long_is_refused_when_asked(run: Bertkit, tiny: Path) -> None:
+    ran = run("embed", tiny, "cat " * 600, "--truncate", "error", "--json")
+    assert (ran.code, ran.out) == (1, "")
+    assert "602 tokens, the model takes 512" in ran.err
+
+
+def test_unknown_choice_is_a_usage_error(run: Bertkit, tiny: Path) -> None:
+    ran = run("embed", tiny, "a cat", "--truncate", "eror")
+    assert ran.code == 2
+    assert "--truncate" in ran.err
+    assert "'head'" in ran.err

@@ -1,0 +1,48 @@
+"""What may not be imported: help must feel instant, and text needs no torch."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "numpy", "tokenizers", "transformers", "huggingface_hub", "safetensors")
+
+
+def imported(code: str) -> set[str]:
+    """The heavy packages that a fresh interpreter holds after running `code`."""
+    program = f"import json, sys\n{code}\nprint(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def command(*arguments: str) -> str:
+    return (
+        f"import bertkit.cli\nsys.argv = {['bertkit', *arguments]!r}\n"
+        "try:\n    bertkit.cli.main()\nexcept SystemExit as exit:\n    assert not exit.code, exit.code"
+    )
+
+
+def test_import_is_light() -> None:
+    assert imported("import bertkit; bertkit.__version__; dir(bertkit); bertkit.BertkitError") == set()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["embed", "--help"], ["info", "--help"]])
+def test_help_is_light(arguments: list[str]) -> None:
+    assert imported(command(*arguments)) == set()
+
+
+def test_every_command_has_light_help() -> None:
+    assert imported("\n".join(command(name, "--help") for name in ("tokenize", "embed", "fill", "info"))) == set()
+
+
+def test_tokenize_needs_no_torch() -> None:
+    assert imported(command("tokenize", "minilm", "a cat", "--json")) == {"tokenizers"}
+
+
+def test_text_room_needs_no_torch() -> None:
+    assert imported("from bertkit import Tokenizer; import bertkit.artifact, bertkit.weights.find") == {"tokenizers"}
+
+
+def test_the_check_sees_torch() -> None:
+    assert "torch" in imported("import bertkit; bertkit.load")
