@@ -128,7 +128,7 @@ class Model:
         cut = Cut(self.limit)
         parts = list(self.embed_stream(texts, pool, normalize, truncate, progress, cut))
         if cut.texts:
-            log.warning("of %s texts %s", f"{sum(map(len, parts)):,}", cut)
+            log.warning(cut.among(sum(map(len, parts))))
         return np.concatenate(parts) if parts else np.empty((0, self.network.spec.encoder.width), np.float32)
 
     def embed_stream(

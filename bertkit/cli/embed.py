@@ -161,7 +161,7 @@ def _preview(embed: Embed, texts: Iterator[str], most: int | None, width: int, c
 
 def _tell_cut(count: int, cut: Cut) -> None:
     if cut.texts:
-        typer.echo(f"bertkit: of {count:,} {'text' if count == 1 else 'texts'} {cut}", err=True)
+        typer.echo(f"bertkit: {cut.among(count)}", err=True)
 
 
 def _vectors(count: int, width: int) -> str:

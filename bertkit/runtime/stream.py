@@ -34,10 +34,14 @@ class Cut:
     texts: int = 0
     tokens: int = 0
 
-    def __str__(self) -> str:
-        return (
-            f"{self.texts:,} longer than {self.limit} tokens were cut to their beginning, {self.tokens:,} tokens lost"
-        )
+    def among(self, count: int) -> str:
+        """One line for a reader.
+
+        >>> Cut(256, texts=1, tokens=146).among(7)
+        'texts over 256 tokens, cut to their beginning: 1 of 7 (146 tokens lost)'
+        """
+        lost = f"({self.tokens:,} tokens lost)"
+        return f"texts over {self.limit} tokens, cut to their beginning: {self.texts:,} of {count:,} {lost}"
 
 
 def stream(
@@ -123,7 +127,8 @@ def _shorten(ids: list[int], cut: Cut, truncate: str, index: int) -> list[int]:
         return ids
     if truncate == "error":
         raise BertkitError(
-            f"text {index} has {len(ids)} tokens, the model takes {cut.limit}: shorten it, or allow truncate='head'"
+            f"texts[{index}] (line {index + 1}) has {len(ids)} tokens, the model takes {cut.limit}: shorten it, or let "
+            "its beginning do with truncate='head' (--truncate head)"
         )
     cut.texts += 1
     cut.tokens += len(ids) - cut.limit

@@ -38,8 +38,7 @@ class Tensors:
                 return cls(dict.fromkeys(file.shapes, file))
             if (directory / (name + INDEX)).is_file():
                 return cls(_shards(directory / (name + INDEX), kind))
-        there = ", ".join(sorted(path.name for path in directory.iterdir())[:12]) or "nothing"
-        raise BertkitError(f"{directory} holds no weights: expected {SAFE} or {PICKLED}, found {there}")
+        raise BertkitError(f"{directory} has no weights ({SAFE} or {PICKLED}): {_holds(directory)}")
 
     @property
     def names(self) -> Iterable[str]:
@@ -173,9 +172,14 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise BertkitError(f"{path} is missing") from None
+        raise BertkitError(f"{path} is missing: {_holds(path.parent)}. Give the directory of a whole model") from None
     except (ValueError, RecursionError) as error:
         raise BertkitError(f"{path} is not JSON ({error}): {_AGAIN}") from None
     if not isinstance(found, dict):
         raise BertkitError(f"{path} holds a {type(found).__name__}, expected a table of settings: {_AGAIN}")
     return found
+
+
+def _holds(directory: Path) -> str:
+    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
+    return f"{directory.name or directory} holds {', '.join(names[:12]) or 'nothing'}"

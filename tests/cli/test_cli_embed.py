@@ -55,7 +55,7 @@ def test_standard_input_to_npy_with_facts_for_a_program(
         "cut_texts": 1,
         "cut_tokens": 90,
     }
-    assert "of 4 texts 1 longer than 512 tokens" in ran.err
+    assert "texts over 512 tokens, cut to their beginning: 1 of 4" in ran.err
     np.testing.assert_array_equal(np.load(output), model.embed(texts))
 
 

@@ -164,7 +164,7 @@ def test_hostile_configs(text: bytes, model: Path) -> None:
 
 def test_missing_files_are_named(model: Path) -> None:
     (model / "model.safetensors").rename(model / "weights.safetensors")
-    refused(model, "holds no weights: expected model.safetensors or pytorch_model.bin, found .*weights.safetensors")
+    refused(model, r"has no weights \(model.safetensors or pytorch_model.bin\): model holds .*weights.safetensors")
     (model / "config.json").unlink()
     refused(model, "config.json is missing")
 
