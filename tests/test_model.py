@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import bertkit
@@ -222,3 +223,38 @@ def test_the_hugging_face_cache_is_found_without_a_network(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert bertkit.load("someone/tiny").encoder.spec.width == 128
     assert "someone/tiny" in bertkit.list_models(pretrained=True)
+
+
+def test_a_name_on_the_hub_is_fetched_as_safetensors_or_else_as_pickles(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub itself cannot be reached from a test: its client is replaced by one that copies what was asked for."""
+    import fnmatch
+    import shutil
+
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    def client(name: str, allow_patterns: list[str]) -> str:
+        asked.append(allow_patterns[-1])
+        for file in (tmp_path / "hub" / name).iterdir():
+            if any(fnmatch.fnmatch(file.name, pattern) for pattern in allow_patterns):
+                (tmp_path / "here" / name).mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, tmp_path / "here" / name)
+        return str(tmp_path / "here" / name)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", client)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    model = bertkit.create("bert-tiny", tokenizer, seed=0)
+    for name, kinds in {
+        "someone/new": ["*.safetensors"],
+        "someone/old": ["*.safetensors", "pytorch_model*.bin"],
+    }.items():
+        asked: list[str] = []
+        path = model.save(tmp_path / "hub" / name)
+        if name == "someone/old":
+            torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
+            (path / "model.safetensors").unlink()
+            (path / "bertkit-manifest.json").unlink()
+        assert np.array_equal(bertkit.load(name).embed("the cat"), model.embed("the cat"))
+        assert asked == kinds
