@@ -35,18 +35,18 @@ def attend(
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, block: Block, place: Place, dropout: float, tape: Tape | None) -> Tensor:
-    bias = place.score(q / math.sqrt(q.shape[-1]), k, block)  # [B, N, Q, K] or None
-    if bias is not None and block.mask is not None:
-        bias = bias.masked_fill(~block.mask, -torch.inf)
-    return F.scaled_dot_product_attention(q, k, v, block.mask if bias is None else bias, dropout)
+    mask = block.mask
+    if place.scores:
+        bias = place.score(q / math.sqrt(q.shape[-1]), k, block)  # [B, N, Q, K]
+        mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+    return F.scaled_dot_product_attention(q, k, v, mask, dropout)
 
 
 def _eager(q: Tensor, k: Tensor, v: Tensor, block: Block, place: Place, dropout: float, tape: Tape | None) -> Tensor:
     q = q / math.sqrt(q.shape[-1])
     scores = q @ k.transpose(-1, -2)  # [B, N, Q, K]
-    bias = place.score(q, k, block)
-    if bias is not None:
-        scores = scores + bias
+    if place.scores:
+        scores = scores + place.score(q, k, block)
     if block.mask is not None:
         scores = scores.masked_fill(~block.mask, -torch.inf)
     probabilities = scores.softmax(-1)

@@ -20,6 +20,8 @@ from bertkit.spec import Spec
 class Place(nn.Module):
     """Positions that attention does not see. Schemes that it does see derive from this and override hooks."""
 
+    scores = False
+    """Whether `score` adds to the logits."""
     mixes = False
     """Whether `mix` adds to the output, so that attention must keep its probabilities."""
 
@@ -31,13 +33,13 @@ class Place(nn.Module):
         """Queries and keys [B, N, Q, H] turned by their positions."""
         return q, k
 
-    def score(self, q: Tensor, k: Tensor, block: Block) -> Tensor | None:
-        """Added to the logits [B, N, Q, K]; `q` is already scaled."""
-        return None
+    def score(self, q: Tensor, k: Tensor, block: Block) -> Tensor:
+        """Added to the logits [B, N, Q, K]; `q` is already scaled. Asked only where `scores`."""
+        raise NotImplementedError
 
     def mix(self, probabilities: Tensor, block: Block) -> Tensor:
-        """Added to the output [B, N, Q, H]; asked only where `mixes`."""
-        raise NotImplementedError(f"{type(self).__name__} sets `mixes` and must say what it mixes in")
+        """Added to the output [B, N, Q, H]. Asked only where `mixes`."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

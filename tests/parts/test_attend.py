@@ -20,6 +20,7 @@ HEADS, HEAD = 2, 4
 class Toy(Place):
     """Uses all three hooks: turns queries and keys, prefers near keys, mixes in a vector per distance."""
 
+    scores = True
     mixes = True
 
     def rotate(self, q: Tensor, k: Tensor, block: Block) -> tuple[Tensor, Tensor]:
@@ -46,8 +47,9 @@ def formula(q: Tensor, k: Tensor, v: Tensor, place: Place) -> Tensor:
     q, k, v = (x.transpose(0, 1)[None] for x in (q, k, v))  # [1, N, length, H]
     q, k = place.rotate(q, k, block)
     scores = q @ k.transpose(-1, -2) / math.sqrt(HEAD)
-    bias = place.score(q / math.sqrt(HEAD), k, block)
-    probabilities = (scores if bias is None else scores + bias).softmax(-1)
+    if place.scores:
+        scores = scores + place.score(q / math.sqrt(HEAD), k, block)
+    probabilities = scores.softmax(-1)
     out = probabilities @ v
     if place.mixes:
         out = out + place.mix(probabilities, block)
