@@ -153,9 +153,12 @@ def _identity(root: Path) -> tuple[int, int]:
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
     try:
-        return Path(path).resolve()
-    except (OSError, RuntimeError) as error:  # Python before 3.13 calls a loop of links a RuntimeError
-        raise BertkitError(f"{os.fspath(path)!r} cannot be followed: {error}. Give another path.") from error
+        root = Path(path).resolve()
+        root.exists()  # asks the system, which may find the name impossible
+        return root
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, a NUL
+        reason = getattr(error, "strerror", None) or error
+        raise BertkitError(f"{os.fspath(path)[:80]!r} is no usable path: {reason}. Give another path.") from error
 
 
 @contextlib.contextmanager

@@ -256,8 +256,11 @@ def collate(examples: Sequence[Example], layout: type[Padded] | type[Packed] = P
     rows = [examples[index] for index in order]
 
     def column(name: str) -> Tensor:
-        values = np.zeros(math.prod(made.shape), dtype=rows[0].tokens[name].dtype)
+        # torch indexes with int64 only; shards may hold fewer bits
+        kind = rows[0].tokens[name].dtype
+        values = np.zeros(math.prod(made.shape), dtype=np.int64 if kind.kind in "iu" else kind)
         for start, example in zip(starts, rows, strict=True):
+            assert len(example.tokens[name]) == len(example), f"{name} must have a value for every token"
             values[start : start + len(example)] = example.tokens[name]
         return torch.from_numpy(values).view(made.shape)
 

@@ -73,12 +73,14 @@ class Model:
         self.report = report
         """what loading did with each head; None for a new model"""
         self._config = dict(config or {"model_type": "bert"})
-        limit = min(tokenizer.limit, network.spec.encoder.embed.positions)
-        self._sentence = sentence
-        self.pool: Pool = sentence.pool if sentence else Mean()
+        longest = min(tokenizer.limit, network.spec.encoder.embed.positions)
+        self._plain = Sentence(Mean(), normalize=False, limit=longest)
+        """how vectors are made where nobody said how"""
+        self._settings = sentence.settings if sentence else {}
+        self.pool: Pool = sentence.pool if sentence else self._plain.pool
         """how `embed` makes one vector of many, unless told otherwise"""
         self.normalize = bool(sentence and sentence.normalize)
-        self.limit = min(limit, sentence.limit or limit) if sentence else limit
+        self.limit = min(longest, sentence.limit or longest) if sentence else longest
         """the most tokens of a text that `embed` reads"""
 
     def __repr__(self) -> str:
@@ -148,7 +150,8 @@ class Model:
         normalize = self.normalize if normalize is None else normalize
 
         def vectors(batch: Batch) -> Tensor:
-            rows: Tensor = pooling(self.encoder, batch)  # [B, W]
+            with self.network.evaluating():
+                rows: Tensor = pooling(self.encoder, batch)  # [B, W]
             return F.normalize(rows) if normalize else rows
 
         engine = torch_engine(vectors, self.device)
@@ -164,9 +167,9 @@ class Model:
         if not at:
             raise BertkitError(f"there is no {mask} in {text[:60]!r}: write it where a word is missing")
         batch = collate([example(encoding.ids)]).to(self.device)
-        with torch.inference_mode():
+        with torch.inference_mode(), self.network.evaluating():
             hidden = self.network(batch)[at]  # [M, W]
-            chances = self.network.logits("mlm", hidden, batch.layout)[:, : len(self.tokenizer)].softmax(-1)  # [M, V]
+            chances = self.network.logits("mlm", hidden, batch.layout).softmax(-1)[:, : len(self.tokenizer)]  # [M, V]
             scores, ids = chances.topk(min(top, chances.shape[1]))
         spans = [encoding.offsets[place] for place in at]
         return [
@@ -180,7 +183,8 @@ class Model:
         second = [pairs] if isinstance(pairs, str) else pairs
         encodings = self.tokenizer.encode_many(first, second)
         examples = [example(encoding.ids, encoding.segments) for encoding in encodings]
-        return record_encoder(self.encoder, collate(examples, Packed).to(self.device))
+        with torch.no_grad(), self.network.evaluating():
+            return record_encoder(self.encoder, collate(examples, Packed).to(self.device))
 
     def add_special_tokens(self, tokens: Sequence[str]) -> int:
         """Teach the tokenizer tokens such as `[CAT=CULTURE]` and grow the embedding table with it; returns how many."""
@@ -197,8 +201,9 @@ class Model:
         with artifact.directory(path, "model", overwrite=overwrite, facts=facts) as temporary:
             directory.write(self.network, self._config, temporary, shard_bytes)
             self.tokenizer.save_files(temporary)
-            if self._sentence:
-                sentence.write(self._sentence, self.network.spec.encoder.width, temporary)
+            way = Sentence(self.pool, self.normalize, self.limit, self._settings)
+            if way != self._plain:
+                sentence.write(way, self.network.spec.encoder.width, temporary)
         return Path(path)
 
     def _guess(self, text: str, span: tuple[int, int], score: float, id: int) -> Guess:

@@ -57,6 +57,7 @@ class Spec:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        assert cls.__name__ not in Spec.known, f"two specs are called {cls.__name__}"
         Spec.known[cls.__name__] = cls
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 import bertkit
 from bertkit.errors import BertkitError
 from bertkit.parts.heads import Mlm, Pooler
-from bertkit.parts.pool import Mean
+from bertkit.parts.pool import Cls, FirstLast, Mean
 from bertkit.text import Tokenizer
 from bertkit.weights.find import find
 from tests.pretrained import CHINESE_SENTENCE, ENGLISH_TINY, pretrained
@@ -247,8 +247,8 @@ def test_a_name_on_the_hub_is_fetched_as_safetensors_or_else_as_pickles(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     model = bertkit.create("bert-tiny", tokenizer, seed=0)
     for name, kinds in {
-        "someone/new": ["*.safetensors"],
-        "someone/old": ["*.safetensors", "pytorch_model*.bin"],
+        "someone/new": ["model*.safetensors"],
+        "someone/old": ["model*.safetensors", "pytorch_model*.bin"],
     }.items():
         asked: list[str] = []
         path = model.save(tmp_path / "hub" / name)
@@ -258,3 +258,87 @@ def test_a_name_on_the_hub_is_fetched_as_safetensors_or_else_as_pickles(
             (path / "bertkit-manifest.json").unlink()
         assert np.array_equal(bertkit.load(name).embed("the cat"), model.embed("the cat"))
         assert asked == kinds
+
+
+def test_embedding_does_not_depend_on_the_mode_of_the_network(minilm: bertkit.Model) -> None:
+    before = minilm.embed(TEXTS[:3])
+    minilm.network.train()
+    minilm.encoder.embed.eval()  # a user froze a part
+    try:
+        assert np.array_equal(minilm.embed(TEXTS[:3]), before)
+        assert not minilm.record(TEXTS[:2]).hidden[0].requires_grad
+        assert minilm.network.training
+        assert not minilm.encoder.embed.training
+        assert minilm.encoder.feeds[0].training
+    finally:
+        minilm.network.eval()
+
+
+def test_changed_defaults_are_saved(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = bertkit.create("bert-tiny", tokenizer, seed=0)
+    model.save(tmp_path / "plain")
+    assert not (tmp_path / "plain" / "modules.json").exists()
+    model.pool, model.normalize, model.limit = Cls(), True, 16
+    model.save(tmp_path / "changed")
+    again = bertkit.load(tmp_path / "changed")
+    assert (again.pool, again.normalize, again.limit) == (Cls(), True, 16)
+    texts = ["the cat", "the dog sat on a mat " * 5]
+    assert np.array_equal(again.embed(texts), model.embed(texts))
+    theirs = SentenceTransformer(str(tmp_path / "changed"), device="cpu").encode(texts)
+    assert np.abs(theirs - model.embed(texts)).max() <= 1e-5
+    model.pool = FirstLast()
+    with pytest.raises(BertkitError, match=r"sentence-transformers has no word for FirstLast"):
+        model.save(tmp_path / "unsayable")
+    assert not (tmp_path / "unsayable").exists()
+
+
+@pytest.mark.parametrize("mode", ["cls", "mean", "max"])
+def test_what_the_installed_sentence_transformers_saves(mode: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+
+    bertkit.create("bert-tiny", tokenizer, {"pooler": Pooler()}, seed=0).save(tmp_path / "plain")
+    transformer = Transformer(str(tmp_path / "plain"), max_seq_length=20)
+    modules = [transformer, Pooling(128, pooling_mode=mode), Normalize()]
+    theirs = SentenceTransformer(modules=modules, device="cpu", prompts={"query": "the dog "})
+    theirs.save(str(tmp_path / "theirs"))
+    model = bertkit.load(tmp_path / "theirs")
+    texts = ["the cat sat", "the dog runs on a mat " * 9]
+    assert np.abs(model.embed(texts) - theirs.encode(texts)).max() <= 1e-5
+    model.save(tmp_path / "ours")
+    again = SentenceTransformer(str(tmp_path / "ours"), device="cpu")
+    assert np.abs(again.encode(texts) - theirs.encode(texts)).max() <= 1e-5
+    query = theirs.encode(texts, prompt_name="query")
+    assert np.abs(again.encode(texts, prompt_name="query") - query).max() <= 1e-5, "prompts are kept"
+
+
+def test_a_table_with_spare_rows_fills_as_transformers_does(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    model = transformers.BertForMaskedLM(config)
+    torch.nn.init.normal_(model.bert.embeddings.word_embeddings.weight)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_files(tmp_path)
+    (guesses,) = bertkit.load(tmp_path).fill("the [MASK] sat", top=40)
+    ids = torch.tensor([tokenizer.encode("the [MASK] sat").ids])
+    expected = model.eval()(ids).logits[0, 2].softmax(-1)
+    assert len(guesses) == len(tokenizer) < 40
+    for guess in guesses:
+        assert guess.score == pytest.approx(expected[guess.id].item(), abs=1e-6)
+
+
+def test_a_growing_frozen_table_stays_frozen(tokenizer: Tokenizer) -> None:
+    model = bertkit.create("bert-tiny", tokenizer, {"mlm": Mlm()}, seed=0)
+    model.network.requires_grad_(False)
+    model.add_special_tokens(["[NEW]"])
+    assert not any(parameter.requires_grad for parameter in model.network.parameters())
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "", "~nobody/x", "a//b"])
+def test_names_that_are_no_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(BertkitError):
+        bertkit.load(name)

@@ -38,6 +38,7 @@ def test_json_is_plain_and_comes_back_equal() -> None:
         (lambda: Feed(64, "gleu"), "unknown activation 'gleu': did you mean 'gelu'?"),
         (lambda: Classify(()), "Classify needs labels, each once. Given: none"),
         (lambda: Classify(("a", "b", "a")), "Twice: a"),
+        (lambda: Classify(("a",)), "Classify chooses among two labels or more"),
         (lambda: replace(TINY, order=((0, 0),)), "must run every block and no other: look at attention 1, feed 1"),
         (lambda: replace(TINY, order=((0, 0), (1, 1), (2, 1))), "look at attention 2"),
         (lambda: replace(TINY, attentions=[]), r"Encoder.attentions is \[\]: it must be a list"),

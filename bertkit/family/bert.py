@@ -22,7 +22,19 @@ from bertkit.parts.attention import Attention
 from bertkit.parts.embed import Embed
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.feed import Feed
-from bertkit.parts.heads import Choice, Classify, Head, Mlm, NextSentence, Pooler, Regress, Span, Tag
+from bertkit.parts.heads import (
+    Choice,
+    Classify,
+    Head,
+    Labelled,
+    Mlm,
+    MultiLabel,
+    NextSentence,
+    Pooler,
+    Regress,
+    Span,
+    Tag,
+)
 from bertkit.parts.network import Network
 
 SIZES = {
@@ -58,20 +70,33 @@ def stack(layers: int, width: int, embed: Embed, attention: Attention, feed: Fee
 
 # Hugging Face's config.json ─────────────────────────────────────────────────────────────────────────────────────────
 
-ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
 """Hugging Face's names for activations -> ours; the first that fits is the one we write"""
 
 ARCHITECTURES: dict[str, tuple[str, ...]] = {
-    "BertForPreTraining": ("pooler", "mlm", "next_sentence"),
-    "BertForNextSentencePrediction": ("pooler", "next_sentence"),
     "BertForSequenceClassification": ("pooler", "classify"),
     "BertForMultipleChoice": ("pooler", "choice"),
     "BertForTokenClassification": ("tag",),
     "BertForQuestionAnswering": ("span",),
+    "BertForPreTraining": ("pooler", "mlm", "next_sentence"),
+    "BertForNextSentencePrediction": ("pooler", "next_sentence"),
     "BertForMaskedLM": ("mlm",),
     "BertModel": ("pooler",),
 }
 """Hugging Face's classes and the heads each has; a network is written as the first whose heads it has"""
+
+PROBLEMS: dict[str, type[Classify] | type[MultiLabel] | type[Regress]] = {
+    "single_label_classification": Classify,
+    "multi_label_classification": MultiLabel,
+    "regression": Regress,
+}
+"""`problem_type` of a sequence classifier; where it is silent, one label means regression"""
 
 
 def read_encoder(config: Config) -> Encoder:
@@ -129,9 +154,10 @@ def _read_classifier(config: Config) -> dict[str, Head]:
         return {"tag": Tag(labels, dropout)}
     if architecture != "BertForSequenceClassification":
         return {}  # somebody's own head that happens to be called so: left, and said
-    if config.get("problem_type") == "regression" or (len(labels) == 1 and config.get("problem_type") is None):
-        return {"regress": Regress(dropout)}
-    return {"classify": Classify(labels, dropout)}
+    problem = config.get("problem_type")
+    silent = Regress if len(labels) == 1 else Classify
+    kind = silent if problem is None else look_up("problem_type", problem, PROBLEMS)
+    return {"regress" if kind is Regress else "classify": kind(labels, dropout)}
 
 
 def read_labels(config: Config) -> tuple[str, ...]:
@@ -154,6 +180,11 @@ def write(network: Network) -> dict[str, Any]:
         raise BertkitError("Hugging Face's BERT has heads that share its width and one layer_norm_eps everywhere")
     if not attention.dropout == feed.dropout == embed.dropout:
         raise BertkitError("Hugging Face's BERT has one hidden_dropout_prob; this encoder has several")
+    if any(head != Mlm(feed.activation, embed.epsilon) for head in network.heads.values() if isinstance(head, Mlm)):
+        raise BertkitError("Hugging Face's BERT has one hidden_act and layer_norm_eps for encoder and Mlm head")
+    rivals = [name for name in network.heads if look_up("head", name, HEAD_NAMES).get("dense") == "classifier"]
+    if len(rivals) > 1:
+        raise BertkitError(f"Hugging Face's files have one place for {' and '.join(rivals)}: keep one of them")
     names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     config: dict[str, Any] = {
         "architectures": [architecture(network)],
@@ -181,22 +212,15 @@ def write(network: Network) -> dict[str, Any]:
 
 
 def _write_head(head: Head) -> dict[str, Any]:
-    match head:
-        case Classify(labels=labels, dropout=dropout) | Tag(labels=labels, dropout=dropout):
-            problem = {"problem_type": "single_label_classification"} if len(labels) == 1 else {}
-            return {
-                "id2label": {str(index): label for index, label in enumerate(labels)},
-                "label2id": {label: index for index, label in enumerate(labels)},
-                "classifier_dropout": dropout,
-                **problem,
-            }
-        case Regress(dropout=dropout):
-            one = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
-            return {**one, "problem_type": "regression", "classifier_dropout": dropout}
-        case Choice(dropout=dropout):
-            return {"classifier_dropout": dropout}
-        case _:
-            return {}
+    config: dict[str, Any] = {}
+    if isinstance(head, (Classify, MultiLabel, Regress)):
+        config["problem_type"] = next(name for name, kind in PROBLEMS.items() if kind is type(head))
+    if isinstance(head, Labelled):
+        config["id2label"] = {str(index): label for index, label in enumerate(head.labels)}
+        config["label2id"] = {label: index for index, label in enumerate(head.labels)}
+    if isinstance(head, (Labelled, Choice)):
+        config["classifier_dropout"] = head.dropout
+    return config
 
 
 def architecture(network: Network) -> str:
@@ -270,15 +294,14 @@ def names(network: Network) -> Names:
 
 
 _BARE = re.compile(r"(embeddings|encoder|pooler)\.")
-_IGNORED = frozenset(
-    {
-        "bert.embeddings.position_ids",
-        "bert.embeddings.token_type_ids",
-        "cls.predictions.decoder.weight",
-        "cls.predictions.decoder.bias",
-    }
-)
-"""counters, and the tied copies of the token table and its bias"""
+_IGNORED = frozenset({"bert.embeddings.position_ids", "bert.embeddings.token_type_ids"})
+"""counters that old versions saved"""
+
+TIED = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+"""names that some files give to a tensor once more"""
 
 
 def canonical(name: str) -> str:
@@ -306,6 +329,7 @@ FAMILY = Family(
     write=write,
     names=names,
     canonical=canonical,
+    tied=TIED,
     spell=spell,
     ours=lambda name: name.startswith("bert."),
     layers=lambda config: need(config, "num_hidden_layers"),

@@ -31,6 +31,8 @@ class Family:
     names: Callable[[Network], Names]
     canonical: Callable[[str], str]
     """the name as the table knows it: old spellings and lost prefixes repaired"""
+    tied: Mapping[str, str]
+    """canonical names of copies -> the tensor each must equal"""
     spell: Callable[[Network, str], str]
     """the canonical name as Hugging Face's class for this network writes it"""
     ours: Callable[[str], bool]

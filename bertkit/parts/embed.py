@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
@@ -48,7 +49,7 @@ class EmbedModule(nn.Module):
         if batch.layout.longest > self.spec.positions:
             raise BertkitError(
                 f"a sequence of {batch.layout.longest} tokens is longer than the {self.spec.positions} this model has "
-                "positions for: cut or split it first (embed and fill do so with truncate='head')"
+                "positions for: shorten it, or split it into several"
             )
         ids = batch.tokens["ids"]  # [...]
         places = self.positions(batch.layout.positions(ids.device))  # [L, E] or [T, E]
@@ -62,7 +63,6 @@ class EmbedModule(nn.Module):
         old = self.tokens.weight
         new = Embedding(vocabulary - len(old), old.shape[1], device=old.device, dtype=old.dtype)
         draw(new, spread)
-        self.tokens.weight = nn.Parameter(old.data.new_empty(vocabulary, old.shape[1]))
-        self.tokens.weight.data[: len(old)] = old.data
-        self.tokens.weight.data[len(old) :] = new.weight.data
+        table = torch.cat([old.data, new.weight.data])
+        self.tokens.weight = nn.Parameter(table, requires_grad=old.requires_grad)
         self.tokens.num_embeddings = vocabulary

@@ -18,7 +18,7 @@ from bertkit.parts.attention import Attention
 from bertkit.parts.embed import Embed
 from bertkit.parts.feed import Feed
 from bertkit.parts.init import SPREAD, draw
-from bertkit.parts.place import Unplaced
+from bertkit.parts.place import Placing, Unplaced
 from bertkit.parts.tape import Tape
 from bertkit.spec import Count, Positive, Spec
 
@@ -32,7 +32,7 @@ class Encoder(Spec):
     attentions: tuple[Attention, ...]
     feeds: tuple[Feed, ...]
     order: tuple[tuple[int, int], ...]
-    place: Unplaced = field(default_factory=Unplaced)
+    place: Placing = field(default_factory=Unplaced)
     spread: Positive = SPREAD
     """deviation of new weights"""
 

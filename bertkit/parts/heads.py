@@ -21,39 +21,40 @@ from bertkit.parts.feed import ACTIVATIONS
 from bertkit.parts.init import Linear
 from bertkit.spec import Positive, Rate, Spec
 
-Reads = Literal["tokens", "first", "pooled"]
-
-
-class HeadModule(nn.Module):
-    """x -> logits."""
-
-    reads: ClassVar[Reads]
-
 
 @dataclass(frozen=True)
 class Head(Spec):
     """The base of all heads."""
 
-    def build(self, encoder: EncoderModule) -> HeadModule:
+    reads: ClassVar[Literal["tokens", "first", "pooled"]]
+
+    def build(self, encoder: EncoderModule) -> nn.Module:
         raise NotImplementedError
+
+    def filled_by(self, stored: Head) -> Head | None:
+        """This head, with what belongs to stored weights taken from them; None where they cannot fill it."""
+        fits = type(stored) is type(self) and getattr(stored, "labels", ()) == getattr(self, "labels", ())
+        return self if fits else None
 
 
 @dataclass(frozen=True)
 class Pooler(Head):
     """tanh of a matrix on the first token: the vector that next-sentence prediction trains and classifiers read."""
 
-    def build(self, encoder: EncoderModule) -> HeadModule:
+    reads = "first"
+
+    def build(self, encoder: EncoderModule) -> nn.Module:
         return PoolerModule(encoder.spec.width)
 
 
-class PoolerModule(HeadModule):
-    reads = "first"
+class PoolerModule(nn.Module):
+    """[B, W] -> [B, W]."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.dense = Linear(width, width)
 
-    def forward(self, x: Tensor) -> Tensor:  # [B, W] -> [B, W]
+    def forward(self, x: Tensor) -> Tensor:
         return torch.tanh(self.dense(x))
 
 
@@ -61,82 +62,133 @@ class PoolerModule(HeadModule):
 class Mlm(Head):
     """The masked language model: a transform to the table's width, then the token table itself as the output matrix."""
 
+    reads = "tokens"
+
     activation: str = "gelu"
     epsilon: Positive = 1e-12
 
-    def build(self, encoder: EncoderModule) -> HeadModule:
+    def build(self, encoder: EncoderModule) -> nn.Module:
         return MlmModule(self, encoder)
 
+    def filled_by(self, stored: Head) -> Head | None:
+        return stored if isinstance(stored, Mlm) else None  # how it bends and norms was learned with its weights
 
-class MlmModule(HeadModule):
-    reads = "tokens"
+
+class MlmModule(nn.Module):
+    """[..., W] -> [..., V]."""
 
     def __init__(self, spec: Mlm, encoder: EncoderModule) -> None:
         super().__init__()
-        table = encoder.embed.tokens.weight
-        self.transform = Linear(encoder.spec.width, table.shape[1])
+        vocabulary, narrow = encoder.embed.tokens.weight.shape
+        self.transform = Linear(encoder.spec.width, narrow)
         self.bend = ACTIVATIONS[spec.activation]
-        self.norm = nn.LayerNorm(table.shape[1], eps=spec.epsilon)
-        self.bias = nn.Parameter(torch.zeros(len(table)))
-        self.tie(encoder)
+        self.norm = nn.LayerNorm(narrow, eps=spec.epsilon)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+        # in a tuple, so that torch does not count the encoder's table as this head's too: it is looked up when needed,
+        # and nothing can untie it
+        self._embed = (encoder.embed,)
 
-    def tie(self, encoder: EncoderModule) -> None:
-        """Use the encoder's table as it is now; tokens that are new to it start with bias 0."""
-        self.table = encoder.embed.tokens.weight  # the same parameter, not a copy
-        if len(self.bias) < len(self.table):
-            self.bias = nn.Parameter(F.pad(self.bias.data, (0, len(self.table) - len(self.bias))))
+    @property
+    def table(self) -> Tensor:
+        """The encoder's token table [V, E]."""
+        return self._embed[0].tokens.weight
 
-    def forward(self, x: Tensor) -> Tensor:  # [..., W] -> [..., V]
+    def forward(self, x: Tensor) -> Tensor:
         return F.linear(self.norm(self.bend(self.transform(x))), self.table, self.bias)
+
+    def grow(self) -> None:
+        """A bias of 0 for every token that is new to the table."""
+        grown = F.pad(self.bias.data, (0, len(self.table) - len(self.bias)))
+        self.bias = nn.Parameter(grown, requires_grad=self.bias.requires_grad)
 
 
 @dataclass(frozen=True)
 class NextSentence(Head):
     """Does B follow A? Label 0 says it does, as in Google's data."""
 
-    def build(self, encoder: EncoderModule) -> HeadModule:
-        return PooledModule(encoder.spec.width, 2, dropout=0.0)
+    reads = "pooled"
+
+    def build(self, encoder: EncoderModule) -> nn.Module:
+        return MatrixModule(encoder.spec.width, 2, dropout=0.0)
 
 
 @dataclass(frozen=True)
-class Classify(Head):
-    """One of several labels for a sequence or a pair."""
+class Span(Head):
+    """For every token, how well an answer starts (0) and ends (1) there."""
 
-    labels: tuple[str, ...]
-    dropout: Rate = 0.1
+    reads = "tokens"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_labels(self.labels, type(self).__name__)
-
-    def build(self, encoder: EncoderModule) -> HeadModule:
-        return PooledModule(encoder.spec.width, len(self.labels), self.dropout)
-
-
-@dataclass(frozen=True)
-class Regress(Head):
-    """One number for a sequence or a pair."""
-
-    dropout: Rate = 0.1
-
-    def build(self, encoder: EncoderModule) -> HeadModule:
-        return PooledModule(encoder.spec.width, 1, self.dropout)
+    def build(self, encoder: EncoderModule) -> nn.Module:
+        return MatrixModule(encoder.spec.width, 2, dropout=0.0)
 
 
 @dataclass(frozen=True)
 class Choice(Head):
     """A score for each choice of a multiple-choice question; each choice is a sequence of its own."""
 
+    reads = "pooled"
+
     dropout: Rate = 0.1
 
-    def build(self, encoder: EncoderModule) -> HeadModule:
-        return PooledModule(encoder.spec.width, 1, self.dropout)
+    def build(self, encoder: EncoderModule) -> nn.Module:
+        return MatrixModule(encoder.spec.width, 1, self.dropout)
 
 
-class PooledModule(HeadModule):
-    """One matrix on the pooled vector: [B, W] -> [B, C]."""
+@dataclass(frozen=True)
+class Labelled(Head):
+    """What heads with named outputs share."""
 
-    reads: ClassVar[Reads] = "pooled"
+    labels: tuple[str, ...]
+    dropout: Rate = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        twice = sorted({label for label in self.labels if self.labels.count(label) > 1})
+        if not self.labels or twice:
+            given = f"Twice: {', '.join(twice)}" if twice else "Given: none"
+            raise BertkitError(f"{type(self).__name__} needs labels, each once. {given}")
+
+    def build(self, encoder: EncoderModule) -> nn.Module:
+        return MatrixModule(encoder.spec.width, len(self.labels), self.dropout)
+
+
+@dataclass(frozen=True)
+class Classify(Labelled):
+    """One of several labels for a sequence or a pair."""
+
+    reads = "pooled"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.labels) == 1:
+            raise BertkitError("Classify chooses among two labels or more; for one, yes or no, take MultiLabel")
+
+
+@dataclass(frozen=True)
+class MultiLabel(Labelled):
+    """Any number of labels for a sequence or a pair."""
+
+    reads = "pooled"
+
+
+@dataclass(frozen=True)
+class Regress(Labelled):
+    """A number, or several, for a sequence or a pair."""
+
+    reads = "pooled"
+
+    labels: tuple[str, ...] = ("LABEL_0",)
+
+
+@dataclass(frozen=True)
+class Tag(Labelled):
+    """One of several labels for every token."""
+
+    reads = "tokens"
+
+
+class MatrixModule(nn.Module):
+    """Dropout and one matrix: [B, W] -> [B, C] on sequences, [..., W] -> [..., C] on tokens."""
 
     def __init__(self, width: int, outputs: int, dropout: float) -> None:
         super().__init__()
@@ -146,40 +198,3 @@ class PooledModule(HeadModule):
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.dense(self.dropout(x))
         return out
-
-
-@dataclass(frozen=True)
-class Tag(Head):
-    """One of several labels for every token."""
-
-    labels: tuple[str, ...]
-    dropout: Rate = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_labels(self.labels, type(self).__name__)
-
-    def build(self, encoder: EncoderModule) -> HeadModule:
-        return TokenModule(encoder.spec.width, len(self.labels), self.dropout)
-
-
-@dataclass(frozen=True)
-class Span(Head):
-    """For every token, how well an answer starts (0) and ends (1) there."""
-
-    def build(self, encoder: EncoderModule) -> HeadModule:
-        return TokenModule(encoder.spec.width, 2, dropout=0.0)
-
-
-class TokenModule(PooledModule):
-    """The same matrix on every token: [..., W] -> [..., C]."""
-
-    reads: ClassVar[Reads] = "tokens"
-
-
-def _check_labels(labels: tuple[str, ...], where: str) -> None:
-    twice = sorted({label for label in labels if labels.count(label) > 1})
-    if not labels or twice:
-        raise BertkitError(
-            f"{where} needs labels, each once. " + (f"Twice: {', '.join(twice)}" if twice else "Given: none")
-        )

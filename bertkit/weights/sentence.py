@@ -1,27 +1,37 @@
-"""What sentence-transformers' files beside a model say: its pooling, if vectors are normalised, the longest text."""
+"""What sentence-transformers' files beside a model say: its pooling, if vectors are normalised, the longest text.
+
+What they can say and bertkit does not do yet (a default prompt, shortened vectors, further modules) is refused by name:
+vectors that are silently different would be worse than none.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, look_up
 from bertkit.parts.pool import Cls, Max, Mean, Pool
 from bertkit.weights.tensors import read_json
 
-MODULES = "modules.json"
+MODULES, POOLING = "modules.json", "1_Pooling"
+LENGTHS, SETTINGS = "sentence_bert_config.json", "config_sentence_transformers.json"
 _MODES: dict[str, Pool] = {"cls": Cls(), "mean": Mean(), "max": Max()}
+_SEQUENCES = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+_REFUSED = ("default_prompt_name", "truncate_dim")
+_ALONE = f"To use the encoder alone, copy the directory without {MODULES}"
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """The way a model's vectors are meant to be made."""
+    """The way a model's vectors are meant to be made; `settings` (prompts and the like) are kept as they are."""
 
     pool: Pool
     normalize: bool
     limit: int | None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read(directory: Path) -> Sentence | None:
@@ -29,61 +39,74 @@ def read(directory: Path) -> Sentence | None:
     path = directory / MODULES
     if not path.is_file():
         return None
+    kinds = _read_modules(path)
+    if list(kinds) not in _SEQUENCES:
+        raise BertkitError(f"{path} wants {', '.join(kinds)}; known: Transformer, Pooling[, Normalize]. {_ALONE}")
+    pooling = directory / kinds["Pooling"]
+    if not pooling.resolve().is_relative_to(directory.resolve()):
+        raise BertkitError(f"{path} names a module outside its directory: {pooling}")
+    settings = read_json(directory / SETTINGS) if (directory / SETTINGS).is_file() else {}
+    asked = [f"{key} {settings[key]!r}" for key in _REFUSED if settings.get(key) is not None]
+    if asked:
+        raise BertkitError(f"{directory / SETTINGS} wants {', '.join(asked)}, which is not done here. {_ALONE}")
+    return Sentence(
+        _read_pool(pooling / "config.json"), "Normalize" in kinds, _read_limit(directory / LENGTHS), settings
+    )
+
+
+def _read_modules(path: Path) -> dict[str, str]:
+    """The last word of each module's class, and its folder."""
     try:
-        modules = json.loads(path.read_bytes())
-        kinds = {str(module["type"]).rsplit(".", 1)[-1]: directory / module["path"] for module in modules}
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        modules = [(module["type"].rsplit(".", 1)[-1], module["path"]) for module in json.loads(path.read_bytes())]
+        if any("\0" in folder for _, folder in modules):
+            raise ValueError("a path holds a NUL")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BertkitError(f"{path} is not a list of modules with type and path ({error!r})") from None
-    strange = sorted(kinds.keys() - {"Transformer", "Pooling", "Normalize"})
-    if strange or "Pooling" not in kinds:
-        raise BertkitError(
-            f"{path} wants {', '.join(strange) or 'no Pooling'}: vectors can be made from Transformer, Pooling and "
-            f"Normalize only. To use the encoder alone, copy the directory without {MODULES}"
-        )
-    if not kinds["Pooling"].resolve().is_relative_to(directory.resolve()):
-        raise BertkitError(f"{path} names a module outside its directory: {kinds['Pooling']}")
-    pool = _read_pool(kinds["Pooling"] / "config.json")
-    return Sentence(pool, "Normalize" in kinds, _read_limit(directory / "sentence_bert_config.json"))
+    return dict(modules)
 
 
 def _read_pool(path: Path) -> Pool:
-    """Old files say it with six booleans, new ones with a name."""
+    """Old files say it with several booleans, new ones with a name."""
     config = read_json(path)
     mode = config.get("pooling_mode")
     if mode is None:
         on = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
         mode = "+".join(key.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token") for key in on)
-    if mode not in _MODES:
-        raise BertkitError(f"{path} pools by {mode!r}; known: {', '.join(_MODES)}")
-    return _MODES[mode]
+    try:
+        return look_up("pooling", mode, _MODES)
+    except BertkitError as error:
+        raise BertkitError(f"{path}: {error}. {_ALONE}") from None
 
 
 def _read_limit(path: Path) -> int | None:
-    limit = read_json(path).get("max_seq_length") if path.is_file() else None
-    if limit is not None and not (isinstance(limit, int) and limit > 2):
+    config = read_json(path) if path.is_file() else {}
+    if config.get("do_lower_case"):
+        raise BertkitError(f"{path}: do_lower_case is not done here; a tokenizer lower-cases by itself. {_ALONE}")
+    limit = config.get("max_seq_length")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 3):
         raise BertkitError(f"{path}: max_seq_length is {limit!r}, it must be a whole number above 2")
     return limit
 
 
 def write(sentence: Sentence, width: int, directory: Path) -> None:
     """The same files, so that sentence-transformers makes the same vectors."""
-    names = ["Transformer", "Pooling"] + ["Normalize"] * sentence.normalize
-    paths = ["", "1_Pooling", "2_Normalize"]
+    mode = next((name for name, pool in _MODES.items() if pool == sentence.pool), None)
+    if mode is None:
+        raise BertkitError(f"sentence-transformers has no word for {sentence.pool}; known: {', '.join(_MODES)}")
+    names = _SEQUENCES[sentence.normalize]
     modules = [
         {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{name}"}
-        for index, (name, path) in enumerate(zip(names, paths, strict=False))
+        for index, (name, path) in enumerate(zip(names, ("", POOLING, "2_Normalize"), strict=False))
     ]
-    mode = next((name for name, pool in _MODES.items() if pool == sentence.pool), None)
-    assert mode is not None, f"sentence-transformers has no word for {sentence.pool}"
-    pooling: dict[str, Any] = {"word_embedding_dimension": width} | {
-        f"pooling_mode_{name}": name.startswith(mode) and "sqrt" not in name
-        for name in ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
-    }
-    (directory / "1_Pooling").mkdir()
+    flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
+    pooling = {f"pooling_mode_{flag}": name == mode for name, flag in flags.items()}
+    (directory / POOLING).mkdir()
     _write_json(directory / MODULES, modules)
-    _write_json(directory / "1_Pooling" / "config.json", pooling)
-    _write_json(directory / "sentence_bert_config.json", {"max_seq_length": sentence.limit, "do_lower_case": False})
+    _write_json(directory / POOLING / "config.json", {"word_embedding_dimension": width, **pooling})
+    _write_json(directory / LENGTHS, {"max_seq_length": sentence.limit, "do_lower_case": False})
+    if sentence.settings:
+        _write_json(directory / SETTINGS, sentence.settings)
 
 
 def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

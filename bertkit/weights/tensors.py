@@ -173,6 +173,8 @@ def read_json(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise BertkitError(f"{path} is missing: {_holds(path.parent)}. Give the directory of a whole model") from None
+    except OSError as error:
+        raise BertkitError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise BertkitError(f"{path} is not JSON ({error}): {_AGAIN}") from None
     if not isinstance(found, dict):

@@ -174,10 +174,11 @@ def test_real_encoders_equal_transformers(name: str | tuple[str, str], texts: li
     network, _, report = directory.read(path)
     assert report.taken == ("pooler",)
     data = real_inputs(texts, path)
-    with torch.no_grad():
-        expected = model(**data.theirs(), output_hidden_states=True)
-        for layout in LAYOUTS:
-            batch = data.ours(layout)
+    expected = model(**data.theirs(), output_hidden_states=True)
+    loss({"pooler": expected.pooler_output, "tokens": data.real(expected.last_hidden_state)}).backward()
+    for layout in LAYOUTS:
+        batch = data.ours(layout)
+        with torch.no_grad():
             states = [in_order(batch, x) for x in network.encoder.steps(batch)]
             for mine, reference in zip(states, expected.hidden_states, strict=True):
                 assert worst(data.real(mine), data.real(reference)) <= TOLERANCE
@@ -186,6 +187,12 @@ def test_real_encoders_equal_transformers(name: str | tuple[str, str], texts: li
             weights = data.mask[..., None]
             mean = (expected.last_hidden_state * weights).sum(1) / weights.sum(1)
             assert worst(batch.restore(Mean().build()(network.encoder, batch)), mean) <= TOLERANCE
+        network.zero_grad()
+        hidden = network(batch)
+        pooled = batch.restore(network.logits("pooler", hidden, batch.layout))
+        loss({"pooler": pooled, "tokens": data.real(in_order(batch, hidden))}).backward()
+        found = gradients(network)
+        assert max(worst(found[f"bert.{name}"], x.grad) for name, x in model.named_parameters()) <= TOLERANCE
 
 
 def test_real_masked_language_model_equals_transformers() -> None:

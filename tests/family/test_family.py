@@ -67,7 +67,6 @@ def test_spec_survives_json(name: str) -> None:
 @pytest.mark.parametrize("name", families())
 @pytest.mark.parametrize("heads", [{}, {"pooler": Pooler()}, ALL_HEADS], ids=["none", "pooler", "all"])
 def test_directory_round_trip_is_exact(name: str, heads: dict, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    heads = {key: head for key, head in heads.items() if key != "choice"}
     network = Network(SMALLEST[name], heads).build()
     directory.write(network, {"model_type": name}, tmp_path)
     again, config, report = directory.read(tmp_path)
@@ -111,7 +110,8 @@ def test_base_with_the_other_published_vocabularies(vocabulary: str, parameters:
 def test_new_weights_are_a_normal_cut_at_two_deviations() -> None:
     torch.manual_seed(0)
     network = Network(
-        bert.encoder("tiny"), {"mlm": Mlm(), "classify": Classify(("no", "yes")), "regress": Regress()}
+        bert.encoder("tiny"),
+        {"pooler": Pooler(), "mlm": Mlm(), "classify": Classify(("no", "yes")), "regress": Regress()},
     ).build()
     table = network.encoder.embed.tokens.weight
     assert table.abs().max() <= 0.04

@@ -207,13 +207,20 @@ def test_a_changed_artifact_is_noticed(tokenizer: Tokenizer, tmp_path: Path) -> 
         bertkit.load(path)
 
 
+def modules(*kinds: str, folder: str = "") -> bytes:
+    return json.dumps([{"type": f"a.{kind}", "path": folder if kind == "Pooling" else ""} for kind in kinds]).encode()
+
+
 MODULES = {
     "not JSON": (b"{", "is not a list of modules"),
     "numbers": (b"[1, 2]", "is not a list of modules"),
-    "unknown": (b'[{"type": "a.Dense", "path": "2_Dense"}]', "wants Dense"),
-    "no pooling": (b'[{"type": "a.Transformer", "path": ""}]', "wants no Pooling"),
-    "outside": (b'[{"type": "a.Pooling", "path": "../.."}]', "names a module outside its directory"),
-    "missing": (b'[{"type": "a.Pooling", "path": "1_Pooling"}]', "config.json is missing"),
+    "unknown": (modules("Transformer", "Pooling", "Dense"), "wants Transformer, Pooling, Dense; known"),
+    "no pooling": (modules("Transformer"), "wants Transformer; known"),
+    "out of order": (modules("Transformer", "Normalize", "Pooling"), "wants Transformer, Normalize, Pooling"),
+    "outside": (modules("Transformer", "Pooling", folder="../.."), "names a module outside its directory"),
+    "missing": (modules("Transformer", "Pooling", folder="1_Pooling"), "config.json is missing"),
+    "NUL": (modules("Transformer", "Pooling", folder="a\0b"), "is not a list of modules"),
+    "paths that are numbers": (b'[{"type": "a.Pooling", "path": 3}]', "is not a list of modules"),
     "deep": (b"[" * 100_000, "is not a list of modules"),
 }
 
@@ -223,6 +230,34 @@ def test_hostile_modules(case: str, model: Path) -> None:
     text, message = MODULES[case]
     (model / "modules.json").write_bytes(text)
     refused(model, message)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("1_Pooling/config.json", '{"pooling_mode": ["cls", "mean"]}', "unknown pooling"),
+        ("1_Pooling/config.json", '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}', "'cls\\+mean'"),
+        ("1_Pooling/config.json", "{}", "unknown pooling ''"),
+        ("sentence_bert_config.json", '{"max_seq_length": "long"}', "max_seq_length is 'long'"),
+        ("sentence_bert_config.json", '{"do_lower_case": true}', "do_lower_case is not done here"),
+        ("config_sentence_transformers.json", '{"default_prompt_name": "query"}', "wants default_prompt_name 'query'"),
+        ("config_sentence_transformers.json", '{"truncate_dim": 64}', "wants truncate_dim 64"),
+    ],
+)
+def test_ways_to_make_vectors_that_are_not_known_are_refused(file: str, text: str, message: str, model: Path) -> None:
+    """Vectors that are silently others than sentence-transformers' would be worse than none."""
+    (model / "1_Pooling").mkdir()
+    (model / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    (model / "modules.json").write_bytes(modules("Transformer", "Pooling", folder="1_Pooling"))
+    bertkit.load(model)
+    (model / file).write_text(text)
+    refused(model, message)
+
+
+def test_a_directory_where_a_file_should_be(model: Path) -> None:
+    (model / "config.json").unlink()
+    (model / "config.json").mkdir()
+    refused(model, "config.json cannot be read: Is a directory")
 
 
 def test_any_damage_gives_a_model_or_one_clear_error() -> None:

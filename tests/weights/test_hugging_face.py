@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from safetensors.torch import load_file, save_file
 import bertkit
 from bertkit.errors import BertkitError
 from bertkit.family import bert
-from bertkit.parts.heads import Choice, Classify, Mlm, NextSentence, Pooler, Regress, Span, Tag
+from bertkit.parts.heads import Choice, Classify, Mlm, MultiLabel, NextSentence, Pooler, Regress, Span, Tag
 from bertkit.parts.network import Network
 from bertkit.text import Tokenizer
 from bertkit.weights import directory
@@ -26,7 +28,10 @@ NETWORKS = {
     "AutoModelForMaskedLM": {"mlm": Mlm()},
     "AutoModelForNextSentencePrediction": {"pooler": Pooler(), "next_sentence": NextSentence()},
     "AutoModelForSequenceClassification": {"pooler": Pooler(), "classify": Classify(("坏", "so-so", "good"))},
-    "regression": {"pooler": Pooler(), "regress": Regress()},
+    "AutoModelForSequenceClassification many": {"pooler": Pooler(), "classify": MultiLabel(("red", "round"))},
+    "AutoModelForSequenceClassification one": {"pooler": Pooler(), "classify": MultiLabel(("alone",))},
+    "AutoModelForSequenceClassification number": {"pooler": Pooler(), "regress": Regress()},
+    "AutoModelForSequenceClassification numbers": {"pooler": Pooler(), "regress": Regress(("width", "height"), 0.3)},
     "AutoModelForTokenClassification": {"tag": Tag(("O", "B-PER", "I-PER"))},
     "AutoModelForQuestionAnswering": {"span": Span()},
     "AutoModelForMultipleChoice": {"pooler": Pooler(), "choice": Choice()},
@@ -38,7 +43,7 @@ def tiny(tokenizer: Tokenizer, heads: dict, seed: int = 0) -> bertkit.Model:
 
 
 def reopened(kind: str, path: Path) -> tuple[transformers.PreTrainedModel, dict]:
-    auto = getattr(transformers, "AutoModelForSequenceClassification" if kind == "regression" else kind)
+    auto = getattr(transformers, kind.split()[0])
     model, info = auto.from_pretrained(path, output_loading_info=True)
     return model.eval(), info
 
@@ -220,7 +225,6 @@ def test_factorised_embeddings_round_trip(tmp_path: Path) -> None:
         ({"model_type": "gpt2"}, "config.json: unknown model_type 'gpt2'"),
         ({"model_type": None}, "unknown model_type None"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label must name every id from 0 on"),
-        ({"tie_word_embeddings": False}, "tie_word_embeddings is False"),
     ],
 )
 def test_configs_that_disagree(change: dict, message: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -246,3 +250,105 @@ def test_their_tiny_config_defaults(tmp_path: Path) -> None:
     model = transformers.BertModel(transformers.BertConfig(vocab_size=50, num_hidden_layers=1))
     network, _, _ = directory.read(save(model, tmp_path))
     assert network.spec.encoder.width == 768
+
+
+def test_heads_of_one_place_cannot_be_written_together(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = tiny(tokenizer, {"pooler": Pooler(), "classify": Classify(("a", "b")), "tag": Tag(("x", "y"))})
+    with pytest.raises(BertkitError, match="one place for classify and tag: keep one of them"):
+        model.save(tmp_path / "model")
+    with pytest.raises(BertkitError, match="unknown head 'sentiment'"):
+        tiny(tokenizer, {"sentiment": Span()}).save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("head", [{"classify": Classify(("a", "b"))}, {"choice": Choice()}, {"tag": Tag(("a", "b"))}])
+def test_a_trained_head_beside_the_pretraining_heads_comes_back(
+    head: dict, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    heads = {"pooler": Pooler(), "mlm": Mlm(), "next_sentence": NextSentence(), **head}
+    model = tiny(tokenizer, heads)
+    model.save(tmp_path / "model")
+    again = bertkit.load(tmp_path / "model")
+    assert set(again.report.taken) == set(heads)
+    assert again.report.left == ()
+    for name, parameter in again.network.named_parameters():
+        assert torch.equal(parameter, model.network.get_parameter(name))
+
+
+def test_a_head_is_taken_by_its_kind_and_labels_not_by_its_dropout(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tiny(tokenizer, {"pooler": Pooler(), "classify": Classify(("a", "b"), dropout=0.3)}).save(tmp_path / "model")
+    asked = {"pooler": Pooler(), "classify": Classify(("a", "b"), dropout=0.5)}
+    same = bertkit.load(tmp_path / "model", heads=asked)
+    assert (same.report.taken, same.report.new) == (("pooler", "classify"), ())
+    assert same.network.heads["classify"].dropout.p == 0.5
+    other = bertkit.load(tmp_path / "model", heads={"pooler": Pooler(), "classify": Classify(("b", "a"))})
+    assert (other.report.left, other.report.new) == (("classify",), ("classify",))
+
+
+def test_the_masked_head_of_a_file_keeps_its_own_activation(tmp_path: Path) -> None:
+    config = transformers.BertConfig(
+        vocab_size=30,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        hidden_act="gelu_new",
+    )
+    network, _, report = directory.read(save(transformers.BertForMaskedLM(config), tmp_path), {"mlm": Mlm()})
+    assert report.taken == ("mlm",)
+    assert network.spec.heads["mlm"] == Mlm("gelu_tanh")
+
+
+def test_settings_of_a_head_that_is_gone_do_not_stay(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tiny(tokenizer, {"pooler": Pooler(), "regress": Regress(("score",))}).save(tmp_path / "old")
+    heads = {"pooler": Pooler(), "classify": Classify(("a", "b", "c"))}
+    bertkit.load(tmp_path / "old", heads=heads).save(tmp_path / "new")
+    model, info = reopened("AutoModelForSequenceClassification", tmp_path / "new")
+    assert not info["missing_keys"]
+    assert not info["mismatched_keys"]
+    assert model.config.problem_type == "single_label_classification"
+    assert bertkit.load(tmp_path / "new").report.taken == ("pooler", "classify")
+
+
+def test_an_untied_output_is_refused_and_a_tied_copy_is_not(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tiny(tokenizer, {"mlm": Mlm()}).save(tmp_path / "model")
+    (tmp_path / "model" / "bertkit-manifest.json").unlink()
+    file = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(file)
+    twin = tensors["bert.embeddings.word_embeddings.weight"].clone()
+    bias = tensors.pop("cls.predictions.bias")
+    save_file(tensors | {"cls.predictions.decoder.weight": twin, "cls.predictions.decoder.bias": bias}, file)
+    assert bertkit.load(tmp_path / "model").report.taken == ("mlm",)
+    save_file(tensors | {"cls.predictions.decoder.weight": twin + 1, "cls.predictions.bias": bias}, file)
+    with pytest.raises(
+        BertkitError, match=r"decoder.weight is not bert.embeddings.word_embeddings.weight.*untied head"
+    ):
+        bertkit.load(tmp_path / "model")
+
+
+def test_one_tensor_under_two_names_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tiny(tokenizer, {"mlm": Mlm()}).save(tmp_path / "model")
+    (tmp_path / "model" / "bertkit-manifest.json").unlink()
+    file = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(file)
+    again = tensors["bert.embeddings.LayerNorm.weight"] + 1
+    save_file(tensors | {"embeddings.LayerNorm.gamma": again}, file)
+    with pytest.raises(BertkitError, match=r"are both bert.embeddings.LayerNorm.weight: only one can be right"):
+        bertkit.load(tmp_path / "model")
+
+
+def test_the_tie_survives_what_torch_does_to_modules(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    model = tiny(tokenizer, {"mlm": Mlm()})
+    for changed in (copy.deepcopy(model.network), pickle.loads(pickle.dumps(model.network)), model.network.double()):
+        assert changed.heads["mlm"].table is changed.encoder.embed.tokens.weight
+    assert "heads.mlm.table" not in model.network.state_dict()
+    state = {name: x + 1 for name, x in model.network.state_dict().items()}
+    model.network.load_state_dict(state, assign=True)
+    assert model.network.heads["mlm"].table is model.network.encoder.embed.tokens.weight
+    model.save(tmp_path / "model")
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["dtype"] == "float64"
+
+
+def test_heads_that_need_a_pooler_say_so() -> None:
+    with pytest.raises(BertkitError, match=r"the head 'classify' reads the pooled vector: add 'pooler': Pooler\(\)"):
+        Network(bert.encoder("tiny", 30), {"classify": Classify(("a", "b"))})
