@@ -19,7 +19,7 @@ from bertkit.text import Tokenizer
 
 WINDOW_TEXTS = 4096
 WINDOW_CHARACTERS = 4_000_000
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 2048
 
 Rows = np.ndarray[Any, np.dtype[Any]]
 Engine = Callable[[Batch], Rows]
