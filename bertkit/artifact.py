@@ -28,9 +28,10 @@ _FULL = {
     errno.EDQUOT: "your disk quota is used up. Free some space, or give a path on another disk",
     errno.EFBIG: "a file is larger than this system allows. Raise `ulimit -f`, or give a path on another disk",
 }
-_REFUSED = dict.fromkeys(
-    (errno.EACCES, errno.EPERM, errno.EROFS),
-    "permission denied. Give a path you may write to, or change the permissions of its parent directory",
+_DENIED = "permission denied. Give a path you may write to, or change the permissions of its parent directory"
+_IN_THE_WAY = "a file stands where the path needs a directory. Give another path"
+_REFUSED = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _DENIED) | dict.fromkeys(
+    (errno.EEXIST, errno.ENOTDIR), _IN_THE_WAY
 )
 
 
@@ -212,7 +213,9 @@ def _refuse_directory(destination: Path, overwrite: bool) -> None:
     if not any(destination.iterdir()):
         return
     if not overwrite:
-        raise BertkitError(f"{destination} exists and is not empty. Give another path, or overwrite=True.")
+        raise BertkitError(
+            f"{destination} exists and is not empty. Give another path, or overwrite=True (--overwrite)."
+        )
     present = manifests.read(destination)
     if present is None:
         raise BertkitError(f"{destination} was not written by bertkit and is not replaced. Give another path.")
@@ -226,4 +229,4 @@ def _refuse_file(destination: Path, overwrite: bool) -> None:
     if destination.exists() and not destination.is_file():
         raise BertkitError(f"{destination} is not a regular file and is not replaced. Give another path.")
     if destination.exists() and not overwrite:
-        raise BertkitError(f"{destination} exists. Give another path, or overwrite=True.")
+        raise BertkitError(f"{destination} exists. Give another path, or overwrite=True (--overwrite).")
