@@ -134,22 +134,29 @@ def _read(path: str | os.PathLike[str], reader: Callable[[Path], _Result]) -> _R
     root = _resolved(path)
     try:
         while True:
-            before = _identity(root)
-            try:
-                return reader(root)
-            except (BertkitError, OSError):
-                if _identity(root) == before:
-                    raise
+            with _held(root) as opened:
+                try:
+                    return reader(root)
+                except (BertkitError, OSError):
+                    if root.is_dir() and os.path.samestat(os.fstat(opened), root.stat()):
+                        raise
     except OSError as error:
         raise BertkitError(f"{root} cannot be read: {error}. Check the permissions and the disk.") from error
 
 
-def _identity(root: Path) -> tuple[int, int]:
-    """What tells a directory from the one that replaces it."""
-    if not recover(root):
-        raise BertkitError(f"{root} {'is not a directory' if root.exists() else 'does not exist'}. Check the path.")
-    status = root.stat()
-    return status.st_dev, status.st_ino
+@contextlib.contextmanager
+def _held(root: Path) -> Iterator[int]:
+    """The directory, kept open: while it is, no directory that replaces it can have its number."""
+    opened = None
+    while opened is None:  # a writer that renames twice takes it away for a moment
+        if not recover(root):
+            raise BertkitError(f"{root} {'is not a directory' if root.exists() else 'does not exist'}. Check the path.")
+        with contextlib.suppress(FileNotFoundError):
+            opened = os.open(root, os.O_RDONLY)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
