@@ -22,11 +22,13 @@ __all__ = ["BertkitError", "Guess", "Model", "Tokenizer", "__version__", "create
 _HOMES = {"BertkitError": "bertkit.errors", "Tokenizer": "bertkit.text"}
 
 
-def __getattr__(name: str) -> Any:
-    # importing bertkit must not import torch: what needs it is fetched when it is first used
-    if name in __all__:
-        return getattr(importlib.import_module(_HOMES.get(name, "bertkit.model")), name)
-    raise AttributeError(f"module 'bertkit' has no attribute {name!r}. It has: {', '.join(__all__)}")
+if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds misspelled names
+
+    def __getattr__(name: str) -> Any:
+        # importing bertkit must not import torch: what needs it is fetched when it is first used
+        if name in __all__:
+            return getattr(importlib.import_module(_HOMES.get(name, "bertkit.model")), name)
+        raise AttributeError(f"module 'bertkit' has no attribute {name!r}. It has: {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:

@@ -125,7 +125,9 @@ def _compare(root: Path, name: str, path: Path, expected: File) -> None:
 
 
 def _damaged(root: Path, name: str, how: str) -> BertkitError:
-    return BertkitError(f"{root}: {name!r} {how}. Restore it from a copy, or write the directory again.")
+    return BertkitError(
+        f"{root}: {name!r} {how}. Restore it from a copy; or, if you changed it on purpose, delete {NAME} beside it."
+    )
 
 
 def _unusable(path: Path, why: str) -> BertkitError:

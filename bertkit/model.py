@@ -73,15 +73,15 @@ class Model:
         self.report = report
         """what loading did with each head; None for a new model"""
         self._config = dict(config or {"model_type": "bert"})
-        longest = min(tokenizer.limit, network.spec.encoder.embed.positions)
-        self._plain = Sentence(Mean(), normalize=False, limit=longest)
+        self._longest = min(tokenizer.limit, network.spec.encoder.embed.positions)
+        self._plain = Sentence(Mean(), normalize=False, limit=self._longest)
         """how vectors are made where nobody said how"""
-        self._settings = sentence.settings if sentence else {}
-        self.pool: Pool = sentence.pool if sentence else self._plain.pool
-        """how `embed` makes one vector of many, unless told otherwise"""
-        self.normalize = bool(sentence and sentence.normalize)
-        self.limit = min(longest, sentence.limit or longest) if sentence else longest
-        """the most tokens of a text that `embed` reads"""
+        said = sentence or self._plain
+        self._settings = said.settings
+        self.pool = said.pool
+        self.normalize = said.normalize
+        """whether `embed` scales vectors to length 1, unless told otherwise"""
+        self.limit = min(said.limit or self._longest, self._longest)
 
     def __repr__(self) -> str:
         spec = self.network.spec
@@ -90,6 +90,26 @@ class Model:
             f"Model({self._config['model_type']}, {len(spec.encoder.order)} layers, {spec.encoder.width} wide, "
             f"heads: {heads})"
         )
+
+    @property
+    def pool(self) -> Pool:
+        """How `embed` makes one vector of many, unless told otherwise; may be set by name."""
+        return self._pool
+
+    @pool.setter
+    def pool(self, pool: str | Pool) -> None:
+        self._pool = named(pool)
+
+    @property
+    def limit(self) -> int:
+        """The most tokens of a text that `embed` reads."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        if not 3 <= limit <= self._longest:
+            raise BertkitError(f"limit is {limit}: this model takes from 3 to {self._longest} tokens")
+        self._limit = limit
 
     @property
     def encoder(self) -> EncoderModule:
@@ -107,7 +127,7 @@ class Model:
 
     def embed(
         self,
-        texts: str | Sequence[str],
+        texts: str | Iterable[str],
         pool: str | Pool | None = None,
         normalize: bool | None = None,
         truncate: str = "head",
@@ -127,6 +147,9 @@ class Model:
         if isinstance(texts, str):
             one: Rows = self.embed([texts], pool, normalize, truncate, progress)[0]
             return one
+        given: object = texts
+        if given is None or isinstance(given, bytes):
+            raise BertkitError(f"texts is {type(given).__name__}: give a str or a list of them")
         cut = Cut(self.limit)
         parts = list(self.embed_stream(texts, pool, normalize, truncate, progress, cut))
         if cut.texts:
@@ -181,6 +204,8 @@ class Model:
         """Hidden states, queries, keys and attention probabilities of every layer for a few texts."""
         first = [texts] if isinstance(texts, str) else list(texts)
         second = [pairs] if isinstance(pairs, str) else pairs
+        if not first:
+            raise BertkitError("there are no texts to record: give one, or a list of them")
         encodings = self.tokenizer.encode_many(first, second)
         examples = [example(encoding.ids, encoding.segments) for encoding in encodings]
         with torch.no_grad(), self.network.evaluating():
@@ -216,6 +241,10 @@ def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None 
 
     `heads` chooses the heads of the network; without it, all that the files hold are taken.
     """
+    if not isinstance(name_or_path, (str, os.PathLike)) or not os.fspath(name_or_path):
+        raise BertkitError(f"{name_or_path!r} is no model: give a directory, an alias such as 'minilm', or a name")
+    if heads is not None and not (isinstance(heads, Mapping) and all(isinstance(x, Head) for x in heads.values())):
+        raise BertkitError(f"heads is {heads!r}: give heads by name, such as {{'pooler': Pooler(), 'mlm': Mlm()}}")
     name = os.fspath(name_or_path)
     if name in family.sizes() and not Path(name).is_dir():
         raise BertkitError(

@@ -335,10 +335,62 @@ def test_a_growing_frozen_table_stays_frozen(tokenizer: Tokenizer) -> None:
     assert not any(parameter.requires_grad for parameter in model.network.parameters())
 
 
-@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "", "~nobody/x", "a//b"])
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "~nobody/x", "a//b"])
 def test_names_that_are_no_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(BertkitError):
         bertkit.load(name)
+
+
+def test_threads_share_a_network_in_any_mode(minilm: bertkit.Model) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    expected = minilm.embed(TEXTS[0])
+    minilm.network.train()
+    try:
+        with ThreadPoolExecutor(6) as pool:
+            for vector in pool.map(minilm.embed, [TEXTS[0]] * 30):
+                assert np.array_equal(vector, expected)
+        assert all(module.training for module in minilm.network.modules())
+    finally:
+        minilm.network.eval()
+
+
+def test_settings_are_checked_when_set(tokenizer: Tokenizer) -> None:
+    model = bertkit.create("bert-tiny", tokenizer, seed=0)
+    model.pool = "cls"
+    assert model.pool == Cls()
+    with pytest.raises(BertkitError, match="unknown pool 'clss'"):
+        model.pool = "clss"
+    for limit in (2, 513):
+        with pytest.raises(BertkitError, match=f"limit is {limit}: this model takes from 3 to 512 tokens"):
+            model.limit = limit
+
+
+@pytest.mark.parametrize("name", [None, "", 3])
+def test_what_is_no_name_at_all(name: object) -> None:
+    with pytest.raises(BertkitError, match="is no model: give a directory"):
+        bertkit.load(name)  # type: ignore[arg-type]
+
+
+def test_wrong_kinds_of_arguments(minilm: bertkit.Model) -> None:
+    for heads in (["pooler"], {"pooler": Pooler}):
+        with pytest.raises(BertkitError, match="give heads by name"):
+            bertkit.load("minilm", heads=heads)  # type: ignore[arg-type]
+    for texts in (None, b"bytes"):
+        with pytest.raises(BertkitError, match="give a str or a list of them"):
+            minilm.embed(texts)  # type: ignore[arg-type]
+    with pytest.raises(BertkitError, match="there are no texts to record"):
+        minilm.record([])
+    assert minilm.embed(text for text in TEXTS[:2]).shape == (2, 384)
+
+
+def test_changing_a_saved_model_by_hand_has_a_way_out(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = bertkit.create("bert-tiny", tokenizer, {"pooler": Pooler()}, seed=0).save(tmp_path / "model")
+    transformers.AutoModel.from_pretrained(path).save_pretrained(path)
+    with pytest.raises(BertkitError, match=r"if you changed it on purpose, delete bertkit-manifest.json beside it"):
+        bertkit.load(path)
+    (path / "bertkit-manifest.json").unlink()
+    assert bertkit.load(path).report.taken == ("pooler",)

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from bertkit.errors import look_up, unknown
+from bertkit.errors import BertkitError, unknown
 from bertkit.family.contract import Family
 from bertkit.parts.encoder import Encoder
 
@@ -21,7 +21,10 @@ def families() -> dict[str, Family]:
 
 def family_of(model_type: object) -> Family:
     """The family behind a config's `model_type`."""
-    return look_up("model_type", model_type, families())
+    if not isinstance(model_type, str) or model_type not in families():
+        # no nearest name here: a config must not be edited to look like another model's
+        raise BertkitError(f"model_type {model_type!r} is not supported; supported: {', '.join(families())}")
+    return families()[model_type]
 
 
 def sizes() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,9 @@ from bertkit.parts.encoder import Encoder, EncoderModule
 from bertkit.parts.heads import Head, MlmModule
 from bertkit.parts.init import draw
 from bertkit.spec import Spec
+
+# one for all networks: a lock of its own would keep a network from being copied or pickled
+_SWITCHING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class NetworkModule(nn.Module):
         self.encoder: EncoderModule = spec.encoder.build()
         self.heads = nn.ModuleDict({name: head.build(self.encoder) for name, head in spec.heads.items()})
         draw(self.heads, spec.encoder.spread)
+        self._evaluators = 0
+        self._learning: list[nn.Module] = []
 
     def forward(self, batch: Batch) -> Tensor:
         hidden: Tensor = self.encoder(batch)  # [..., W]
@@ -65,15 +71,20 @@ class NetworkModule(nn.Module):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Eval mode for a while; every module is as it was afterwards."""
-        learning = [module for module in self.modules() if module.training]
-        for module in learning:
-            module.training = False
+        """Eval mode for a while; every module is as it was once the last thread that asked for it is done."""
+        with _SWITCHING:
+            if not self._evaluators:
+                self._learning = [module for module in self.modules() if module.training]
+                _set_training(self._learning, False)
+            self._evaluators += 1
         try:
             yield
         finally:
-            for module in learning:
-                module.training = True
+            with _SWITCHING:
+                self._evaluators -= 1
+                if not self._evaluators:
+                    _set_training(self._learning, True)
+                    self._learning = []
 
     def grow(self, vocabulary: int) -> None:
         """Make room for new tokens in the embedding table and in the heads that are tied to it."""
@@ -84,3 +95,8 @@ class NetworkModule(nn.Module):
         embed = replace(self.spec.encoder.embed, vocabulary=vocabulary)
         encoder = replace(self.spec.encoder, embed=embed)
         self.encoder.embed.spec, self.encoder.spec, self.spec = embed, encoder, replace(self.spec, encoder=encoder)
+
+
+def _set_training(modules: list[nn.Module], training: bool) -> None:
+    for module in modules:
+        module.training = training

@@ -100,7 +100,7 @@ def _fetched(name: str) -> Path:
 
 def _advice(name: str) -> str:
     here = installed()
-    near = difflib.get_close_matches(name, here, n=1)
+    near = [alias for alias in ALIASES if alias in name.lower()] or difflib.get_close_matches(name, here, n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     known = f" Here without a network: {', '.join(here) or 'none'}."
     return f"{meant}{known} Or give the path of a directory that has config.json"

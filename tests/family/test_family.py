@@ -130,5 +130,5 @@ def test_names_of_models_lead_to_encoders_and_errors_say_what_exists() -> None:
     assert family.encoder("bert-mini", 100).width == 256
     with pytest.raises(ValueError, match="did you mean 'bert-mini'"):
         family.encoder("bert-mni", 100)
-    with pytest.raises(ValueError, match=r"unknown model_type 'gpt2'.*Known: .*bert"):
+    with pytest.raises(ValueError, match=r"model_type 'gpt2' is not supported; supported: .*bert"):
         family.family_of("gpt2")

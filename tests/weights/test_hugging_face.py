@@ -222,8 +222,8 @@ def test_factorised_embeddings_round_trip(tmp_path: Path) -> None:
         ({"vocab_size": 2**30, "hidden_size": 2**23, "num_attention_heads": 1}, "vocab_size is 1073741824"),
         ({"hidden_dropout_prob": 1.5}, "dropout is 1.5: it must be below 1"),
         ({"layer_norm_eps": "small"}, "epsilon is 'small'"),
-        ({"model_type": "gpt2"}, "config.json: unknown model_type 'gpt2'"),
-        ({"model_type": None}, "unknown model_type None"),
+        ({"model_type": "gpt2"}, "config.json: model_type 'gpt2' is not supported; supported: bert"),
+        ({"model_type": None}, "model_type None is not supported"),
         ({"id2label": {"0": "a", "2": "b"}}, "id2label must name every id from 0 on"),
     ],
 )
