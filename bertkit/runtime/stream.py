@@ -17,7 +17,7 @@ from bertkit.batch import Batch, Example, Packed, collate
 from bertkit.errors import BertkitError, about, unknown
 from bertkit.text import Tokenizer
 
-WINDOW_TEXTS = 4096
+FIRST_TEXTS, WINDOW_TEXTS = 256, 4096
 WINDOW_CHARACTERS = 4_000_000
 BATCH_TOKENS = 2048
 
@@ -65,21 +65,21 @@ def stream(
 
 
 def windows(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Lists of texts, bounded in number and in characters.
+    """Lists of texts, bounded in number and in characters; small at first, so that the first results come soon.
 
-    >>> [len(window) for window in windows(["a"] * 5000)]
-    [4096, 904]
+    >>> [len(window) for window in windows(["a"] * 9000)]
+    [256, 512, 1024, 2048, 4096, 1064]
     """
     window: list[str] = []
-    characters = 0
+    characters, most = 0, min(FIRST_TEXTS, WINDOW_TEXTS)
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise BertkitError(f"text {index} is {text!r} ({type(text).__name__}), not a str: drop it or convert it")
         window.append(text)
         characters += len(text)
-        if len(window) == WINDOW_TEXTS or characters >= WINDOW_CHARACTERS:
+        if len(window) == most or characters >= WINDOW_CHARACTERS:
             yield window
-            window, characters = [], 0
+            window, characters, most = [], 0, min(2 * most, WINDOW_TEXTS)
     if window:
         yield window
 

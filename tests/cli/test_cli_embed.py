@@ -13,7 +13,7 @@ import pytest
 from bertkit.cli import embed
 from bertkit.model import Model
 from bertkit.runtime.npy import NpyWriter
-from bertkit.runtime.stream import WINDOW_TEXTS
+from bertkit.runtime.stream import FIRST_TEXTS
 from tests.cli.running import Bertkit
 
 LINES = [f"the {'cat' if number % 3 else 'dog'} {' on' * (number % 3)} {number % 10}" for number in range(5000)]
@@ -112,10 +112,10 @@ def test_json_lines_hold_one_window(model: Model) -> None:
 
     lines = embed.json_lines(model.embed_stream, endless())
     assert json.loads(next(lines))["text"] == "cat 0"
-    assert next(read) == WINDOW_TEXTS
-    for _ in range(WINDOW_TEXTS - 1):
+    assert next(read) == FIRST_TEXTS
+    for _ in range(FIRST_TEXTS - 1):
         last = next(lines)
-    assert json.loads(last)["text"] == f"cat {WINDOW_TEXTS - 1}"
+    assert json.loads(last)["text"] == f"cat {FIRST_TEXTS - 1}"
 
 
 def test_output_is_written_window_by_window(
@@ -133,7 +133,7 @@ def test_output_is_written_window_by_window(
     monkeypatch.setattr(embed, "texts_from", noted)
     monkeypatch.setattr(NpyWriter, "write", lambda *given: (read_at_writes.append(read), write(*given))[1])
     assert run("embed", tiny, "--input", five_thousand, "-o", tmp_path / "out.npy").code == 0
-    assert read_at_writes == [WINDOW_TEXTS, 5000]
+    assert read_at_writes == [256, 768, 1792, 3840, 5000]  # windows double
 
 
 def test_empty_file(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
