@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -58,11 +57,14 @@ def _embed(count: int) -> Result:
 
 
 def _peak(command: list[str]) -> float:
-    """The most memory a command had in use, in MB."""
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        said = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)  # this child's own peak, not that of all children
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, said
-    return usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    """The most memory a command had in use, in MB.
+
+    It is started by a small process of its own: a child's peak begins with the size of whoever forked it.
+    """
+    watch = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", watch, *command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout) / (2**20 if sys.platform == "darwin" else 2**10)

@@ -58,8 +58,8 @@ def _read_modules(path: Path) -> dict[str, str]:
     """The last word of each module's class, and its folder."""
     try:
         modules = [(module["type"].rsplit(".", 1)[-1], module["path"]) for module in json.loads(path.read_bytes())]
-        if any("\0" in folder for _, folder in modules):
-            raise ValueError("a path holds a NUL")
+        if any(not isinstance(folder, str) or "\0" in folder for _, folder in modules):
+            raise ValueError("a path is not one")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BertkitError(f"{path} is not a list of modules with type and path ({error!r})") from None
     return dict(modules)

@@ -220,6 +220,7 @@ MODULES = {
     "outside": (modules("Transformer", "Pooling", folder="../.."), "names a module outside its directory"),
     "missing": (modules("Transformer", "Pooling", folder="1_Pooling"), "config.json is missing"),
     "NUL": (modules("Transformer", "Pooling", folder="a\0b"), "is not a list of modules"),
+    "paths that are lists": (b'[{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": []}]', "is not a"),
     "paths that are numbers": (b'[{"type": "a.Pooling", "path": 3}]', "is not a list of modules"),
     "deep": (b"[" * 100_000, "is not a list of modules"),
 }
