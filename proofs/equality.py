@@ -20,7 +20,14 @@ CLAIM = (
     "every head of BERT equals transformers within 1e-5 in fp32, outputs and gradients, padded and packed, in all six "
     "sizes and in 1,000 random small configurations"
 )
-COVERS = ("bertkit/parts", "bertkit/family/bert.py", "bertkit/batch.py", "bertkit/weights", "bertkit/names.py")
+COVERS = (
+    "bertkit/parts",
+    "bertkit/family/bert.py",
+    "bertkit/batch.py",
+    "bertkit/weights/directory.py",
+    "bertkit/weights/tensors.py",
+    "bertkit/names.py",
+)
 
 RANDOM, PIECE = 1000, 50
 Result = dict[str, int | float | str]

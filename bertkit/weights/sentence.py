@@ -7,6 +7,7 @@ vectors that are silently different would be worse than none.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,8 +59,8 @@ def _read_modules(path: Path) -> dict[str, str]:
     """The last word of each module's class, and its folder."""
     try:
         modules = [(module["type"].rsplit(".", 1)[-1], module["path"]) for module in json.loads(path.read_bytes())]
-        if any(not isinstance(folder, str) or "\0" in folder for _, folder in modules):
-            raise ValueError("a path is not one")
+        if not all(re.fullmatch(r"[\w .+/-]*", folder) for _, folder in modules):
+            raise ValueError("a path has characters that no folder needs")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BertkitError(f"{path} is not a list of modules with type and path ({error!r})") from None
     return dict(modules)

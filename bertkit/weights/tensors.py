@@ -6,6 +6,7 @@ Nothing is read before it is asked for, and no file can name one outside its dir
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -130,7 +131,7 @@ def _shards(index: Path, kind: type[_Safe] | type[_Pickled]) -> dict[str, _File]
     files: dict[str, _File] = {}
     for name in sorted(set(table.values())):
         path = index.parent / name
-        if path.name != name or not path.is_file():
+        if not re.fullmatch(r"[\w .+-]+", name) or not path.is_file():
             raise BertkitError(f"{index} names the file {name!r}, which is not beside it: {_AGAIN}")
         files[name] = kind(path)
     for tensor, name in table.items():

@@ -139,6 +139,8 @@ INDEXES = {
     "numbers": (b'{"weight_map": {"a": 3}}', "has no weight_map from tensor to file"),
     "upwards": (b'{"weight_map": {"a": "../secret.safetensors"}}', "'../secret.safetensors', which is not beside it"),
     "absolute": (b'{"weight_map": {"a": "/etc/passwd"}}', "'/etc/passwd', which is not beside it"),
+    "half a character": (b'{"weight_map": {"a": "\\ud800.safetensors"}}', "which is not beside it"),
+    "upwards only": (b'{"weight_map": {"a": ".."}}', "'..', which is not beside it"),
     "missing shard": (b'{"weight_map": {"a": "model-00001-of-00002.safetensors"}}', "not beside it"),
     "wrong shard": (
         b'{"weight_map": {"a": "part.safetensors"}}',
@@ -220,6 +222,7 @@ MODULES = {
     "outside": (modules("Transformer", "Pooling", folder="../.."), "names a module outside its directory"),
     "missing": (modules("Transformer", "Pooling", folder="1_Pooling"), "config.json is missing"),
     "NUL": (modules("Transformer", "Pooling", folder="a\0b"), "is not a list of modules"),
+    "half a character": (modules("Transformer", "Pooling", folder="\ud800"), "is not a list of modules"),
     "paths that are lists": (b'[{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": []}]', "is not a"),
     "paths that are numbers": (b'[{"type": "a.Pooling", "path": 3}]', "is not a list of modules"),
     "deep": (b"[" * 100_000, "is not a list of modules"),
