@@ -191,7 +191,9 @@ def run_all(
         if not again and not staleness(repository, proof, rows.get(proof.name)):
             console.print(f"{proof.name}: fresh, proven at {rows[proof.name].commit}", highlight=False)
             continue
-        rows[proof.name] = row = run(repository, proof, console, again)
+        row = run(repository, proof, console, again)
+        # read again: another run may have written its own rows in the hours between
+        rows = {name: kept for name, kept in repository.rows().items() if name in set(known)} | {proof.name: row}
         repository.write(rows.values())
         failed += row.result.startswith(FAILED)
         console.print(f"{proof.name}: {row.result} ({row.commit})", highlight=False, markup=False)
