@@ -48,7 +48,7 @@ def test_json_is_plain_and_comes_back_equal() -> None:
         (lambda: from_json({"part": "Feed"}), "Feed lacks its setting 'inner'"),
     ],
 )
-def test_errors_say_what_was_given_and_what_exists(make, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_errors_say_what_was_given_and_what_exists(make, message: str) -> None:
     with pytest.raises(BertkitError, match=message):
         make()
 

@@ -41,7 +41,7 @@ def test_packed_equals_padded(name: str) -> None:
     assert max(worst(a, b) for a, b in zip(*out, strict=True)) <= 1e-5
 
 
-def _ordered(network, head, hidden, batch):  # type: ignore[no-untyped-def]
+def _ordered(network, head, hidden, batch):
     logits = network.logits(head, hidden, batch.layout)
     return batch.restore(logits) if len(logits) == 5 and logits.dim() == 2 else in_order(batch, logits)
 
@@ -66,7 +66,7 @@ def test_spec_survives_json(name: str) -> None:
 
 @pytest.mark.parametrize("name", families())
 @pytest.mark.parametrize("heads", [{}, {"pooler": Pooler()}, ALL_HEADS], ids=["none", "pooler", "all"])
-def test_directory_round_trip_is_exact(name: str, heads: dict, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_directory_round_trip_is_exact(name: str, heads: dict, tmp_path) -> None:
     network = Network(SMALLEST[name], heads).build()
     directory.write(network, {"model_type": name}, tmp_path)
     again, config, report = directory.read(tmp_path)

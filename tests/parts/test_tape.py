@@ -13,7 +13,7 @@ from tests.reference import inputs, save, worst
 
 
 @pytest.mark.parametrize("layout", [Padded, Packed])
-def test_a_recording_equals_transformers(layout: type, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_recording_equals_transformers(layout: type, tmp_path) -> None:
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=50,

@@ -352,3 +352,17 @@ def test_the_tie_survives_what_torch_does_to_modules(tokenizer: Tokenizer, tmp_p
 def test_heads_that_need_a_pooler_say_so() -> None:
     with pytest.raises(BertkitError, match=r"the head 'classify' reads the pooled vector: add 'pooler': Pooler\(\)"):
         Network(bert.encoder("tiny", 30), {"classify": Classify(("a", "b"))})
+
+
+def test_an_encoder_alone_lacks_only_the_pooler_that_their_class_always_has(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    """BertModel cannot be written without a pooler: transformers makes a new one, and takes everything else."""
+    tiny(tokenizer, {}).save(tmp_path / "model")
+    _, info = reopened("AutoModel", tmp_path / "model")
+    assert set(info["missing_keys"]) == {"pooler.dense.weight", "pooler.dense.bias"}
+    assert not info["unexpected_keys"]
+    _, info = transformers.BertModel.from_pretrained(
+        tmp_path / "model", add_pooling_layer=False, output_loading_info=True
+    )
+    assert not info["missing_keys"]
