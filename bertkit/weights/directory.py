@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,23 @@ class Report:
         return "; ".join(f"{verb} {', '.join(names) or 'none'}" for verb, names in parts.items())
 
 
+@dataclass(frozen=True)
+class Source:
+    """Settings and tensors that make a network, whoever wrote them."""
+
+    settings: Path
+    """the file that `config` is from"""
+    config: dict[str, Any]
+    """as config.json would say it"""
+    tensors: Tensors
+    spell: Callable[[str], str] = str
+    """a tensor's name -> Hugging Face's name for it"""
+
+    @property
+    def directory(self) -> Path:
+        return self.settings.parent
+
+
 def read(directory: Path, heads: Mapping[str, Head] | None = None) -> tuple[NetworkModule, dict[str, Any], Report]:
     """The network of a directory, its config.json, and what was done with its heads.
 
@@ -50,16 +67,23 @@ def read(directory: Path, heads: Mapping[str, Head] | None = None) -> tuple[Netw
     """
     config = read_json(directory / CONFIG)
     with about(directory / CONFIG):
+        family_of(config.get("model_type"))
+    return load(Source(directory / CONFIG, config, Tensors.open(directory)), heads)
+
+
+def load(source: Source, heads: Mapping[str, Head] | None = None) -> tuple[NetworkModule, dict[str, Any], Report]:
+    """As `read`, from any source."""
+    config, tensors = source.config, source.tensors
+    with about(source.settings):
         family = family_of(config.get("model_type"))
-    tensors = Tensors.open(directory)
-    canonical = _canonical(directory, family, tensors)
-    with about(directory / CONFIG):
+    canonical = _canonical(source, family)
+    with about(source.settings):
         _check_layers(family, config, canonical)
         whole = Network(family.read_encoder(config), family.read_heads(config, frozenset(canonical)))
     wanted = dict(whole.heads if heads is None else heads)
     fitting = {name: wanted[name].filled_by(stored) for name, stored in whole.heads.items() if name in wanted}
     taken = {name: head for name, head in fitting.items() if head}
-    sources, strangers = _sources(directory, family, whole, tensors, canonical)
+    sources, strangers = _sources(source, family, whole, canonical)
 
     with torch.device("meta"):
         network = Network(whole.encoder, wanted | taken).build()
@@ -73,13 +97,16 @@ def read(directory: Path, heads: Mapping[str, Head] | None = None) -> tuple[Netw
     return network.eval(), config, Report(tuple(taken), left, new)
 
 
-def _canonical(directory: Path, family: Family, tensors: Tensors) -> dict[str, str]:
+def _canonical(source: Source, family: Family) -> dict[str, str]:
     """The file's own names by their canonical ones, each tensor once."""
     found: dict[str, str] = {}
+    tensors = source.tensors
     for name in tensors.names:
-        spelled = family.canonical(name)
+        spelled = family.canonical(source.spell(name))
         if spelled in found:
-            raise BertkitError(f"{directory}: {found[spelled]} and {name} are both {spelled}: only one can be right")
+            raise BertkitError(
+                f"{source.directory}: {found[spelled]} and {name} are both {spelled}: only one can be right"
+            )
         if spelled:
             found[spelled] = name
     for copy, original in family.tied.items():
@@ -95,7 +122,7 @@ def _canonical(directory: Path, family: Family, tensors: Tensors) -> dict[str, s
 
 
 def _sources(
-    directory: Path, family: Family, whole: Network, tensors: Tensors, canonical: Mapping[str, str]
+    source: Source, family: Family, whole: Network, canonical: Mapping[str, str]
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Which tensors of the file fill each parameter of ours, shapes checked; and whose heads nobody here knows.
 
@@ -103,13 +130,13 @@ def _sources(
     """
     with torch.device("meta"):
         shapes = {name: tuple(parameter.shape) for name, parameter in whole.build().named_parameters()}
-    plan = family.names(whole).plan(shapes, canonical, str(directory))
+    plan = family.names(whole).plan(shapes, canonical, str(source.directory))
     strange = [name for name in plan.left if family.ours(name)]
     if strange:
-        raise BertkitError(f"{directory}: no part of {family.model_type} is called {', '.join(strange[:3])}")
+        raise BertkitError(f"{source.directory}: no part of {family.model_type} is called {', '.join(strange[:3])}")
     sources = {name: tuple(canonical[part] for part in parts) for name, parts in plan.sources.items()}
     for name, parts in sources.items():
-        _check_shape(directory, tensors, parts, shapes[name])
+        _check_shape(source, parts, shapes[name])
     return sources, sorted({name.split(".")[0] for name in plan.left})
 
 
@@ -144,12 +171,13 @@ def _check_layers(family: Family, config: Mapping[str, Any], names: Mapping[str,
         )
 
 
-def _check_shape(directory: Path, tensors: Tensors, parts: tuple[str, ...], wanted: tuple[int, ...]) -> None:
+def _check_shape(source: Source, parts: tuple[str, ...], wanted: tuple[int, ...]) -> None:
+    tensors = source.tensors
     share = (wanted[0] // len(parts), *wanted[1:])
     for part in parts:
         if tensors.shape(part) != share:
             raise BertkitError(
-                f"{tensors.where(part)}: {part} is {list(tensors.shape(part))}, but {directory / CONFIG} makes it "
+                f"{tensors.where(part)}: {part} is {list(tensors.shape(part))}, but {source.settings} makes it "
                 f"{list(share)}: config and weights are not of the same model"
             )
 

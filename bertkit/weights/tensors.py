@@ -27,7 +27,7 @@ _AGAIN = "fetch the file again, or have its writer save it anew"
 class Tensors:
     """Tensors by their foreign names, read one at a time as float32 copies."""
 
-    def __init__(self, files: Mapping[str, _File]) -> None:
+    def __init__(self, files: Mapping[str, File]) -> None:
         self._files = files
 
     @classmethod
@@ -62,7 +62,7 @@ class Tensors:
         return tensor.to(torch.float32, copy=True)  # a copy: the file may be replaced while the model lives
 
 
-class _File:
+class File:
     """One file of tensors."""
 
     path: Path
@@ -72,7 +72,7 @@ class _File:
         raise NotImplementedError
 
 
-class _Safe(_File):
+class _Safe(File):
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
@@ -90,7 +90,7 @@ class _Safe(_File):
         return safe_open(self.path, framework="pt")
 
 
-class _Pickled(_File):
+class _Pickled(File):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._tensors = _unpickle(path)
@@ -123,12 +123,12 @@ def _unpickle(path: Path) -> dict[str, Tensor]:
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
 
-def _shards(index: Path, kind: type[_Safe] | type[_Pickled]) -> dict[str, _File]:
+def _shards(index: Path, kind: type[_Safe] | type[_Pickled]) -> dict[str, File]:
     """The tensors of several files, by the table that says which is where."""
     table = read_json(index).get("weight_map")
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table.values()):
         raise BertkitError(f"{index} has no weight_map from tensor to file: {_AGAIN}")
-    files: dict[str, _File] = {}
+    files: dict[str, File] = {}
     for name in sorted(set(table.values())):
         path = index.parent / name
         if not re.fullmatch(r"[\w .+-]+", name) or not path.is_file():
