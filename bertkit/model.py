@@ -5,32 +5,38 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertkit import artifact, family
 from bertkit.batch import Batch, Packed, collate
-from bertkit.errors import BertkitError, about
+from bertkit.errors import BertkitError, about, look_up
+from bertkit.parts.dense import DenseModule
 from bertkit.parts.encoder import EncoderModule
-from bertkit.parts.heads import Head
+from bertkit.parts.heads import Head, Span, Tag
 from bertkit.parts.network import Network, NetworkModule
-from bertkit.parts.pool import Mean, Pool, named
+from bertkit.parts.pool import AfterPrompt, Max, Mean, Pool, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.engine import torch_engine
-from bertkit.runtime.stream import Cut, Rows, example, stream
-from bertkit.text import Tokenizer
-from bertkit.weights import directory, find, sentence
+from bertkit.runtime.passage import Answer, Passage, Tagged, passages, token_engine
+from bertkit.runtime.stream import Rows, example, max_of_chunks, mean_of_chunks, stream
+from bertkit.text import Tokenizer, stitch
+from bertkit.text import truncate as truncation
+from bertkit.text.prompt import Prompted
+from bertkit.text.truncate import Chunk, Cut, Policy
+from bertkit.weights import directory, find, folder, google, sentence
 from bertkit.weights.directory import Report
 from bertkit.weights.sentence import Sentence
 
 log = logging.getLogger("bertkit")
+Kind = TypeVar("Kind", bound=Head)
 
 
 @dataclass(frozen=True)
@@ -72,22 +78,33 @@ class Model:
         self.tokenizer = tokenizer
         self.report = report
         """what loading did with each head; None for a new model"""
-        self._config = dict(config or {"model_type": "bert"})
+        self.config = dict(config or {"model_type": "bert"})
         self._longest = min(tokenizer.limit, network.spec.encoder.embed.positions)
-        self._plain = Sentence(Mean(), normalize=False, limit=self._longest)
+        self.plain = Sentence(Mean(), normalize=False, limit=self._longest)
         """how vectors are made where nobody said how"""
-        said = sentence or self._plain
+        said = sentence or self.plain
         self._settings = said.settings
         self.pool = said.pool
         self.normalize = said.normalize
         """whether `embed` scales vectors to length 1, unless told otherwise"""
         self.limit = min(said.limit or self._longest, self._longest)
+        self.prompts = dict(said.prompts)
+        """name -> what `embed` writes before each text when asked for it"""
+        self.default_prompt = said.default_prompt
+        """the name of the prompt that is written unless told otherwise"""
+        self.include_prompt = said.include_prompt
+        """whether the pool sees the prompt"""
+        self.dense = nn.Sequential(*said.dense)
+        """matrices on pooled vectors, mostly none"""
+        self.shorten = said.shorten
+        """how many values of each vector are kept; None keeps all"""
+        self._require_widths(self.pool)
 
     def __repr__(self) -> str:
         spec = self.network.spec
         heads = ", ".join(spec.heads) or "none"
         return (
-            f"Model({self._config['model_type']}, {len(spec.encoder.order)} layers, {spec.encoder.width} wide, "
+            f"Model({self.config['model_type']}, {len(spec.encoder.order)} layers, {spec.encoder.width} wide, "
             f"heads: {heads})"
         )
 
@@ -112,6 +129,18 @@ class Model:
         self._limit = limit
 
     @property
+    def width(self) -> int:
+        """How many values a vector of `embed` has."""
+        return self._width(self.pool)
+
+    @property
+    def sentence(self) -> Sentence:
+        """How its vectors are made, in the words of sentence-transformers' files."""
+        way = Sentence(self.pool, self.normalize, self.limit, self._settings, self.prompts, self.default_prompt)
+        dense = cast("tuple[DenseModule, ...]", tuple(self.dense))
+        return replace(way, include_prompt=self.include_prompt, dense=dense, shorten=self.shorten)
+
+    @property
     def encoder(self) -> EncoderModule:
         """Batch -> hidden states; `encoder.steps(batch)` gives those of every layer."""
         return self.network.encoder
@@ -123,6 +152,7 @@ class Model:
     def to(self, device: torch.device | str) -> Model:
         """Move the network, in place."""
         self.network.to(device)
+        self.dense.to(device)
         return self
 
     def embed(
@@ -130,14 +160,21 @@ class Model:
         texts: str | Iterable[str],
         pool: str | Pool | None = None,
         normalize: bool | None = None,
-        truncate: str = "head",
+        truncate: str | Policy = "head",
         progress: Callable[[int], None] | None = None,
+        cut: Cut | None = None,
+        prompt: str | None = None,
     ) -> Rows:
         """One vector per text, float32 [texts, width]; a single string gives one vector [width].
 
-        `pool` (cls, mean, max, first-last, last-4, or a pool of `bertkit.parts.pool`) and `normalize` default to what
-        the model was made with, else to the mean, not normalised. Texts longer than the model reads keep their
-        beginning, and that is said; `truncate="error"` refuses them.
+        `pool` (cls, mean, max, pooler, first-last, last-4 …, two with a plus between, or a pool of
+        `bertkit.parts.pool`) and `normalize` default to what the model was made with, else to the mean, not normalised.
+
+        `truncate` says what happens to texts longer than
+        `limit`: head (they keep their beginning), tail, head+tail, error, chunk, or a policy of
+        `bertkit.text.truncate`. What was cut is logged, and counted in `cut`. The vector of a text in chunks is the
+        mean of theirs, each counted by its tokens (their maximum, if `pool` is max), and is normalised after that.
+        `prompt` names one of the model's `prompts`, to be written before each text; "" writes none.
 
         >>> import bertkit
         >>> cat, kitten, tax = bertkit.load("minilm").embed(["a cat", "a kitten", "income tax"])
@@ -145,40 +182,52 @@ class Model:
         True
         """
         if isinstance(texts, str):
-            one: Rows = self.embed([texts], pool, normalize, truncate, progress)[0]
+            one: Rows = self.embed([texts], pool, normalize, truncate, progress, cut, prompt)[0]
             return one
         given: object = texts
         if given is None or isinstance(given, bytes):
             raise BertkitError(f"texts is {type(given).__name__}: give a str or a list of them")
-        cut = Cut(self.limit)
-        parts = list(self.embed_stream(texts, pool, normalize, truncate, progress, cut))
-        if cut.texts:
-            log.warning(cut.among(sum(map(len, parts))))
-        return np.concatenate(parts) if parts else np.empty((0, self.network.spec.encoder.width), np.float32)
+        cut = cut or Cut()
+        parts = list(self.embed_stream(texts, pool, normalize, truncate, progress, cut, prompt))
+        if cut.texts or cut.chunked:
+            log.log(logging.WARNING if cut.texts else logging.INFO, cut.among(sum(map(len, parts))))
+        width = self._width(self.pool if pool is None else named(pool))
+        return np.concatenate(parts) if parts else np.empty((0, width), np.float32)
 
     def embed_stream(
         self,
         texts: Iterable[str],
         pool: str | Pool | None = None,
         normalize: bool | None = None,
-        truncate: str = "head",
+        truncate: str | Policy = "head",
         progress: Callable[[int], None] | None = None,
         cut: Cut | None = None,
+        prompt: str | None = None,
     ) -> Iterator[Rows]:
         """As `embed`, for texts that do not fit in memory: arrays of some thousand vectors, in order.
 
         `cut` counts what was truncated.
         """
-        pooling = (self.pool if pool is None else named(pool)).build().to(self.device)
-        normalize = self.normalize if normalize is None else normalize
+        pool = self.pool if pool is None else named(pool)
+        before = self._prompt(prompt)
+        self._require_widths(pool)
+        pooling = self._past(before, pool).build(self.network).to(self.device)
 
         def vectors(batch: Batch) -> Tensor:
             with self.network.evaluating():
-                rows: Tensor = pooling(self.encoder, batch)  # [B, W]
-            return F.normalize(rows) if normalize else rows
+                rows: Tensor = self.dense(pooling(batch))  # [B, W]
+            return rows
 
-        engine = torch_engine(vectors, self.device)
-        return stream(texts, self.tokenizer, engine, cut or Cut(self.limit), truncate, progress)
+        cut = cut or Cut()
+        cut.limit = self.limit
+        engine, policy = torch_engine(vectors, self.device), truncation.named(truncate)
+        if before:
+            policy = Prompted(policy, self._tokens(before))
+        join = max_of_chunks if isinstance(pool, Max) else mean_of_chunks
+        if before:
+            texts = (before + text if isinstance(text, str) else text for text in texts)
+        parts = stream(texts, self.tokenizer, engine, cut, policy, join, progress)
+        return (self._finish(rows, normalize) for rows in parts)
 
     def fill(self, text: str, top: int = 5) -> list[list[Guess]]:
         """The likeliest tokens for each [MASK] of a text: one list of `top` guesses per mask, best first."""
@@ -199,6 +248,71 @@ class Model:
             [self._guess(text, span, score, id) for score, id in zip(*row, strict=True)]
             for span, *row in zip(spans, scores.tolist(), ids.tolist(), strict=True)
         ]
+
+    @overload  # a str is an iterable of str as well; the first that fits is meant
+    def tag(  # type: ignore[overload-overlap]
+        self, texts: str, truncate: str | Policy | None = None, cut: Cut | None = None
+    ) -> list[Tagged]: ...
+    @overload
+    def tag(
+        self, texts: Iterable[str], truncate: str | Policy | None = None, cut: Cut | None = None
+    ) -> list[list[Tagged]]: ...
+    def tag(
+        self, texts: str | Iterable[str], truncate: str | Policy | None = None, cut: Cut | None = None
+    ) -> list[Tagged] | list[list[Tagged]]:
+        """The words of each text with their labels, by the model's `tag` head; a word has its first token's label.
+
+        Texts may have any length: unless told otherwise they are read in chunks that overlap, and each token is judged
+        where it has the most context. Words that a policy cuts off are not in the list.
+        """
+        if isinstance(texts, str):
+            return self.tag([texts], truncate, cut)[0]
+        labels = self._head("tag", Tag).labels
+        return [passage.tagged(labels) for passage in self._passages(([x] for x in texts), "tag", truncate, cut)]
+
+    def answer(
+        self,
+        question: str,
+        passage: str,
+        top: int = 1,
+        longest: int = stitch.LONGEST_ANSWER,
+        truncate: str | Policy | None = None,
+        cut: Cut | None = None,
+    ) -> list[Answer]:
+        """The `top` best answers of at most `longest` tokens in a passage, by the model's `span` head, best first.
+
+        The passage may have any length: unless told otherwise it is read in chunks that overlap, each after the whole
+        question, and an answer is taken from the chunk in which its first token has the most context.
+        """
+        self._head("span", Span)
+        (found,) = self._passages([[question, passage]], "span", truncate, cut)
+        return found.answers(top, longest)
+
+    def _passages(
+        self, inputs: Iterable[list[str]], head: str, truncate: str | Policy | None, cut: Cut | None
+    ) -> Iterator[Passage]:
+        # a third, as Google's 128 of 384
+        policy = Chunk(stride=max(self.limit // 3, 1)) if truncate is None else truncation.named(truncate)
+        cut = cut or Cut()
+        cut.limit = self.limit
+
+        def logits(batch: Batch) -> Tensor:
+            with self.network.evaluating():
+                return self.network.logits(head, self.network(batch), batch.layout)  # [..., C]
+
+        count = 0
+        for passage in passages(inputs, self.tokenizer, token_engine(logits, self.device), policy, cut):
+            count += 1
+            yield passage
+        if cut.texts:
+            log.warning(cut.among(count))
+
+    def _head(self, name: str, kind: type[Kind]) -> Kind:
+        head = self.network.spec.heads.get(name)
+        if not isinstance(head, kind):
+            there = ", ".join(self.network.spec.heads) or "none"
+            raise BertkitError(f"this model has no {name!r} head. Its heads: {there}. Load one that has it")
+        return head
 
     def record(self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None) -> Tape:
         """Hidden states, queries, keys and attention probabilities of every layer for a few texts."""
@@ -224,12 +338,46 @@ class Model:
         """Write a directory that `bertkit.load`, transformers and sentence-transformers open; whole or not at all."""
         facts = {"tokenizer": self.tokenizer.fingerprint}
         with artifact.directory(path, "model", overwrite=overwrite, facts=facts) as temporary:
-            directory.write(self.network, self._config, temporary, shard_bytes)
+            directory.write(self.network, self.config, temporary, shard_bytes)
             self.tokenizer.save_files(temporary)
-            way = Sentence(self.pool, self.normalize, self.limit, self._settings)
-            if way != self._plain:
-                sentence.write(way, self.network.spec.encoder.width, temporary)
+            if self.sentence != self.plain:
+                sentence.write(self.sentence, self.network.spec.encoder.width, temporary)
         return Path(path)
+
+    def _width(self, pool: Pool) -> int:
+        rows = self.network.spec.encoder.width
+        width = self.sentence.dense[-1].spec.after if len(self.dense) else pool.width(rows)
+        return min(width, self.shorten or width)
+
+    def _require_widths(self, pool: Pool) -> None:
+        """Refuse matrices that do not fit what comes before them."""
+        width = pool.width(self.network.spec.encoder.width)
+        for module in self.sentence.dense:
+            if module.spec.before != width:
+                raise BertkitError(f"{module.spec} follows vectors {width} wide: they are not of the same model")
+            width = module.spec.after
+
+    def _prompt(self, name: str | None) -> str:
+        name = self.default_prompt if name is None else name
+        return look_up("prompt", name, self.prompts) if name else ""
+
+    def _past(self, prompt: str, pool: Pool) -> Pool:
+        """The pool, made blind to a prompt where the model wants that."""
+        if self.include_prompt or not prompt:
+            return pool
+        return AfterPrompt(pool, min(1 + self._tokens(prompt), self.limit - 1))  # [CLS] is not seen either
+
+    def _tokens(self, prompt: str) -> int:
+        return len(self.tokenizer.encode(prompt, special_tokens=False))
+
+    def _finish(self, rows: Rows, normalize: bool | None) -> Rows:
+        """Scale, then shorten, as sentence-transformers does; who asks for `normalize` gets length 1 in the end."""
+        x = torch.from_numpy(rows)  # [texts, W]
+        if normalize is None and self.normalize:
+            x = F.normalize(x)
+        x = x[:, : self.shorten]
+        finished: Rows = (F.normalize(x) if normalize else x).contiguous().numpy()
+        return finished
 
     def _guess(self, text: str, span: tuple[int, int], score: float, id: int) -> Guess:
         token = self.tokenizer.token(id)
@@ -254,12 +402,20 @@ def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None 
     path = find.find(name_or_path)
     if artifact.read_manifest(path) is not None:
         artifact.verify(path)
-    network, config, report = directory.read(path, heads)
-    tokenizer = Tokenizer.load(path)
-    with about(path):
-        model = Model(network, tokenizer, sentence.read(path), config, report)
-    log.log(logging.WARNING if report.left or report.new else logging.INFO, "%s: %s", name, report)
+    model = open_directory(path, heads)
+    report = model.report
+    noted = report and (report.left or report.new)
+    log.log(logging.WARNING if noted else logging.INFO, "%s: %s", name, report)
     return model
+
+
+def open_directory(path: Path, heads: Mapping[str, Head] | None = None) -> Model:
+    """The model in a directory of any kind, without looking for it, verifying it or saying what was taken."""
+    home = folder.home(path)
+    network, config, report = (google if google.here(home) else directory).read(home, heads)
+    tokenizer = folder.read_tokenizer(home)
+    with about(path):
+        return Model(network, tokenizer, sentence.read(path), config, report)
 
 
 def create(name: str, tokenizer: Tokenizer, heads: Mapping[str, Head] | None = None, seed: int | None = None) -> Model:

@@ -64,7 +64,7 @@ class Names:
             raise BertkitError(f"{where} lacks {_listed(missing)}.{_nearest(missing[0], left)}")
         if astray:
             raise BertkitError(
-                f"{where} has {_listed(astray)}, for which the model of its config.json has no place: "
+                f"{where} has {_listed(astray)}, for which the model of its config has no place: "
                 "config and weights are not of the same model"
             )
         return Plan(sources, tuple(left))

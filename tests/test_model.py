@@ -62,11 +62,11 @@ def test_options_of_embed(minilm: bertkit.Model) -> None:
 
 def test_what_is_cut_is_said(minilm: bertkit.Model, caplog: pytest.LogCaptureFixture) -> None:
     minilm.embed(TEXTS)
-    assert caplog.messages == ["texts over 256 tokens, cut to their beginning: 1 of 7 (146 tokens lost)"]
+    assert caplog.messages == ["of 7 texts 1 was cut to 256 tokens (146 tokens lost)"]
     caplog.clear()
     minilm.embed(TEXTS[:4])
     assert caplog.messages == []
-    with pytest.raises(BertkitError, match=r"texts\[4\] \(line 5\) has 402 tokens, the model takes 256"):
+    with pytest.raises(BertkitError, match=r"texts\[4\] \(line 5\): it has 400 tokens, and there is room for 254"):
         minilm.embed(TEXTS, truncate="error")
 
 

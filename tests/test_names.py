@@ -30,7 +30,7 @@ def test_a_plan_uses_every_name_once() -> None:
     [
         (THEIRS[1:], "file lacks block.0.q"),
         ([*THEIRS[:4], "LayerNorm.weights"], "file lacks LayerNorm.weight. Nearest that is there: LayerNorm.weights"),
-        ([*THEIRS, "block.12.q"], "file has block.12.q, for which the model of its config.json has no place"),
+        ([*THEIRS, "block.12.q"], "file has block.12.q, for which the model of its config has no place"),
     ],
 )
 def test_what_is_missing_or_astray_fails(theirs: list[str], message: str) -> None:

@@ -18,7 +18,8 @@ from bertkit.cli.printing import one_line
 from bertkit.errors import BertkitError
 
 if TYPE_CHECKING:
-    from bertkit.runtime.stream import Cut, Rows
+    from bertkit.runtime.stream import Rows
+    from bertkit.text.truncate import Cut, Policy
 
     Embed = Callable[..., Iterator[Rows]]
     """texts, in any number -> arrays of rows, in order; `progress` hears how many are done"""
@@ -32,6 +33,9 @@ class Truncate(StrEnum):
     """What happens to a text that is too long for the model."""
 
     HEAD = "head"
+    TAIL = "tail"
+    HEAD_TAIL = "head+tail"
+    CHUNK = "chunk"
     ERROR = "error"
 
 
@@ -45,14 +49,29 @@ def run(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
     pool: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="cls, mean, max, first-last or last-4; if not given, the model's own."),
+        typer.Option(
+            metavar="NAME",
+            help="cls, mean, max, pooler, first-last, last-4 …, or two: cls+mean; if not given, the model's own.",
+        ),
     ] = None,
     normalize: Annotated[
         bool | None, typer.Option(help="Scale vectors to length 1, or not; if not given, as the model does.")
     ] = None,
     truncate: Annotated[
-        Truncate, typer.Option(help="Texts too long for the model: head keeps their beginning, error refuses them.")
+        Truncate,
+        typer.Option(
+            help="Texts too long for the model: head, tail, head+tail keep these parts of them, chunk reads all of it "
+            "and takes the mean, error refuses them."
+        ),
     ] = Truncate.HEAD,
+    stride: Annotated[
+        int | None,
+        typer.Option(metavar="TOKENS", help="With --truncate chunk: how far apart chunks begin; else side by side."),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="One of the model's prompts, such as query; if not given, its default."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Turn texts into vectors, one row per text and line, in bounded memory.
@@ -66,8 +85,9 @@ def run(
     if output is not None:
         _require_writable(output, overwrite)
     found = texts_from(texts, source, EXAMPLE)
+    policy = _policy(truncate, stride)
     try:
-        _run(model, found, source, output, overwrite, pool, normalize, truncate, as_json)
+        _run(model, found, source, output, overwrite, pool, normalize, policy, prompt, as_json)
     except KeyboardInterrupt:
         typer.echo(f"bertkit: stopped{'; nothing was written' if output else ''}", err=True)
         raise typer.Exit(130) from None
@@ -81,19 +101,21 @@ def _run(
     overwrite: bool,
     pool: str | None,
     normalize: bool | None,
-    truncate: Truncate,
+    policy: Policy,
+    prompt: str | None,
     as_json: bool,
 ) -> None:
     import bertkit
     from bertkit.cli.progress import counting
     from bertkit.parts.pool import named
-    from bertkit.runtime.stream import Cut
+    from bertkit.text.truncate import Cut
 
     pooling = None if pool is None else named(pool)  # refuse a wrong name before the model is read
     opened = bertkit.load(model)
-    width = opened.network.spec.encoder.width
-    cut = Cut(opened.limit)
-    embed = partial(opened.embed_stream, pool=pooling, normalize=normalize, truncate=truncate.value, cut=cut)
+    opened.pool = opened.pool if pooling is None else pooling
+    width = opened.width
+    cut = Cut()
+    embed = partial(opened.embed_stream, normalize=normalize, truncate=policy, cut=cut, prompt=prompt)
     if output is None and not as_json:
         _preview(embed, found, None if source is None else PREVIEW, width, cut)
         return
@@ -103,19 +125,19 @@ def _run(
         if output is not None:
             count = _write(embed(watched(found)), output, width, overwrite)
         else:
-            for count, line in enumerate(json_lines(embed, watched(found)), start=1):  # noqa: B007 - read below
+            for count, line in enumerate(json_lines(embed, watched(found), cut), start=1):  # noqa: B007 - read below
                 typer.echo(line)
     _tell_cut(count, cut)
     if not count:
         typer.echo(f"bertkit: {source} holds no texts", err=True)
     if output is not None and as_json:
-        cuts = {"cut_texts": cut.texts, "cut_tokens": cut.tokens}
+        cuts = {"cut_texts": cut.texts, "cut_tokens": cut.tokens, "chunked_texts": cut.chunked, "chunks": cut.chunks}
         typer.echo(to_json({"texts": count, "width": width, "output": str(output)} | cuts))
     elif output is not None:
         typer.echo(f"{_vectors(count, width)} in {output}. Next: numpy.load({str(output)!r})", err=True)
 
 
-def json_lines(embed: Embed, texts: Iterable[str]) -> Iterator[str]:
+def json_lines(embed: Embed, texts: Iterable[str], cut: Cut) -> Iterator[str]:
     """One JSON object per text. Texts wait for their vectors, at most a window of them."""
     waiting: deque[str] = deque()
 
@@ -124,9 +146,22 @@ def json_lines(embed: Embed, texts: Iterable[str]) -> Iterator[str]:
             waiting.append(text)
             yield text
 
+    done = 0
     for rows in embed(passing()):
-        for row in rows:
-            yield to_json({"text": waiting.popleft(), "vector": row.tolist()})
+        for place, row in enumerate(rows):
+            tokens, chunks = cut.latest.get(done + place, (0, 1))
+            yield to_json({"text": waiting.popleft(), "vector": row.tolist(), "cut_tokens": tokens, "chunks": chunks})
+        done += len(rows)
+
+
+def _policy(truncate: Truncate, stride: int | None) -> Policy:
+    from bertkit.text.truncate import Chunk, named
+
+    if stride is None:
+        return named(truncate.value)
+    if truncate is not Truncate.CHUNK:
+        raise BertkitError(f"--stride belongs to --truncate chunk, not to {truncate.value}")
+    return Chunk(stride)
 
 
 def _require_writable(output: Path, overwrite: bool) -> None:
@@ -160,7 +195,7 @@ def _preview(embed: Embed, texts: Iterator[str], most: int | None, width: int, c
 
 
 def _tell_cut(count: int, cut: Cut) -> None:
-    if cut.texts:
+    if cut.texts or cut.chunked:
         typer.echo(f"bertkit: {cut.among(count)}", err=True)
 
 

@@ -43,6 +43,7 @@ def _list() -> dict[str, Any]:
 
 def _describe(name: str) -> dict[str, Any]:
     import bertkit
+    from bertkit.parts.pool import name_of
     from bertkit.spec import to_json
     from bertkit.weights.find import find
 
@@ -59,7 +60,11 @@ def _describe(name: str) -> dict[str, Any]:
         "vocabulary": len(model.tokenizer),
         "lowercase": model.tokenizer.lowercase,
         "longest_text": model.limit,
-        "pool": type(model.pool).__name__.lower(),
+        "pool": name_of(model.pool),
+        "dense": [module.spec.after for module in model.sentence.dense],
         "normalize": model.normalize,
+        "vector_width": model.width,
+        "prompts": list(model.prompts),
+        "default_prompt": model.default_prompt or "none",
         "spec": to_json(model.network.spec),
     }

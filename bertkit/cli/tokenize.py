@@ -33,10 +33,10 @@ def run(
     found = texts_from(texts, source, EXAMPLE)
 
     from bertkit.cli.progress import counting
-    from bertkit.text import Tokenizer
+    from bertkit.weights import folder
     from bertkit.weights.find import find
 
-    tokenizer = Tokenizer.load(find(model))
+    tokenizer = folder.read_tokenizer(folder.home(find(model)))
     count = 0
     with counting("tokenizing", source, prints=True) as (watched, advance):
         for count, text in enumerate(watched(found), start=1):  # noqa: B007 - read after the loop

@@ -8,40 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bertkit.batch import Batch, Example, Packed, collate
-from bertkit.errors import BertkitError, about, unknown
+from bertkit.errors import BertkitError, about
 from bertkit.text import Tokenizer
+from bertkit.text.reading import assemble
+from bertkit.text.truncate import Cut, KeepHead, Policy
+from bertkit.text.window import windows
 
-FIRST_TEXTS, WINDOW_TEXTS = 256, 4096
-WINDOW_CHARACTERS = 4_000_000
 BATCH_TOKENS = 2048
 
 Rows = np.ndarray[Any, np.dtype[Any]]
 Engine = Callable[[Batch], Rows]
 """A batch in, one row per example out, in the order of the examples."""
+Join = Callable[[Rows, Rows], Rows]
+"""The rows of a text's chunks [C, ...] and how many tokens each has [C] -> the row of the text [...]."""
 
 
-@dataclass
-class Cut:
-    """What truncation removed so far."""
+def mean_of_chunks(rows: Rows, tokens: Rows) -> Rows:
+    """The mean of the chunks, each counted by its tokens: for mean pooling, the mean over all tokens that were read."""
+    mean: Rows = np.average(rows, axis=0, weights=tokens).astype(rows.dtype)
+    return mean
 
-    limit: int
-    texts: int = 0
-    tokens: int = 0
 
-    def among(self, count: int) -> str:
-        """One line for a reader.
-
-        >>> Cut(256, texts=1, tokens=146).among(7)
-        'texts over 256 tokens, cut to their beginning: 1 of 7 (146 tokens lost)'
-        """
-        lost = f"({self.tokens:,} tokens lost)"
-        return f"texts over {self.limit} tokens, cut to their beginning: {self.texts:,} of {count:,} {lost}"
+def max_of_chunks(rows: Rows, tokens: Rows) -> Rows:
+    """The maximum of the chunks, dimension by dimension: for maximum pooling, that over all tokens that were read."""
+    maximum: Rows = rows.max(axis=0)
+    return maximum
 
 
 def stream(
@@ -49,39 +45,27 @@ def stream(
     tokenizer: Tokenizer,
     engine: Engine,
     cut: Cut,
-    truncate: str = "head",
+    policy: Policy = KeepHead(),  # noqa: B008 - frozen
+    join: Join = mean_of_chunks,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Rows]:
     """One array of rows for each window of texts. `progress` hears how many texts each batch finished."""
-    if truncate not in ("head", "error"):
-        raise unknown("truncate", truncate, ("head", "error"))
     seen = 0
-    for window in windows(texts):
+    for window in windows(checked(texts), len):
         with about(f"texts from number {seen} on") if seen else nullcontext():
             encoded = tokenizer.ids_of_many(window)
-        rows = [_shorten(ids, cut, truncate, seen + place) for place, ids in enumerate(encoded)]
+        cut.latest.clear()
+        chunks = [_chunks(ids, tokenizer, cut, policy, seen + place) for place, ids in enumerate(encoded)]
         seen += len(window)
-        yield _run(rows, engine, progress)
+        yield _joined(_run(chunks, engine, progress), chunks, join)
 
 
-def windows(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Lists of texts, bounded in number and in characters; small at first, so that the first results come soon.
-
-    >>> [len(window) for window in windows(["a"] * 9000)]
-    [256, 512, 1024, 2048, 4096, 1064]
-    """
-    window: list[str] = []
-    characters, most = 0, min(FIRST_TEXTS, WINDOW_TEXTS)
+def checked(texts: Iterable[str]) -> Iterator[str]:
+    """The texts; what is none is named by its place."""
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise BertkitError(f"text {index} is {text!r} ({type(text).__name__}), not a str: drop it or convert it")
-        window.append(text)
-        characters += len(text)
-        if len(window) == most or characters >= WINDOW_CHARACTERS:
-            yield window
-            window, characters, most = [], 0, min(2 * most, WINDOW_TEXTS)
-    if window:
-        yield window
+        yield text
 
 
 def batches(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
@@ -108,7 +92,21 @@ def example(ids: Sequence[int], segments: Sequence[int] | None = None) -> Exampl
     return Example({"ids": tokens, "segments": np.zeros_like(tokens) if segments is None else np.asarray(segments)})
 
 
-def _run(rows: list[list[int]], engine: Engine, progress: Callable[[int], None] | None) -> Rows:
+def _chunks(ids: list[int], tokenizer: Tokenizer, cut: Cut, policy: Policy, index: int) -> list[list[int]]:
+    """A text, as its ids between [CLS] and [SEP], in the windows that the policy makes of it."""
+    lengths = [len(ids) - 2]
+    with about(f"texts[{index}] (line {index + 1})"):
+        kept = policy.windows(lengths, cut.limit - 2)
+    if kept == [(((0, lengths[0]),),)]:
+        return [ids]
+    cut.count(index, lengths, kept)
+    return [assemble([ids[1:-1]], window, tokenizer).ids for window in kept]
+
+
+def _run(chunks: list[list[list[int]]], engine: Engine, progress: Callable[[int], None] | None) -> Rows:
+    """A row for each chunk, text after text."""
+    rows = [ids for parts in chunks for ids in parts]
+    texts = [int(number == 0) for parts in chunks for number in range(len(parts))]  # a text counts once
     out: Rows | None = None
     for indices in batches([len(ids) for ids in rows]):
         made = engine(collate([example(rows[index]) for index in indices], Packed))
@@ -116,20 +114,19 @@ def _run(rows: list[list[int]], engine: Engine, progress: Callable[[int], None] 
             out = np.empty((len(rows), *made.shape[1:]), dtype=made.dtype)
         out[indices] = made
         if progress:
-            progress(len(indices))
+            progress(sum(texts[index] for index in indices))
     assert out is not None, "a window is never empty"
     return out
 
 
-def _shorten(ids: list[int], cut: Cut, truncate: str, index: int) -> list[int]:
-    """Keep the beginning and the closing [SEP]."""
-    if len(ids) <= cut.limit:
-        return ids
-    if truncate == "error":
-        raise BertkitError(
-            f"texts[{index}] (line {index + 1}) has {len(ids)} tokens, the model takes {cut.limit}: shorten it, or let "
-            "its beginning do with truncate='head' (--truncate head)"
-        )
-    cut.texts += 1
-    cut.tokens += len(ids) - cut.limit
-    return ids[: cut.limit - 1] + ids[-1:]
+def _joined(rows: Rows, chunks: list[list[list[int]]], join: Join) -> Rows:
+    """One row per text."""
+    if len(rows) == len(chunks):
+        return rows
+    out = np.empty((len(chunks), *rows.shape[1:]), dtype=rows.dtype)
+    at = 0
+    for index, parts in enumerate(chunks):
+        own = rows[at : at + len(parts)]
+        out[index] = own[0] if len(parts) == 1 else join(own, np.array([len(ids) for ids in parts]))
+        at += len(parts)
+    return out

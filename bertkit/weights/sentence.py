@@ -1,7 +1,8 @@
-"""What sentence-transformers' files beside a model say: its pooling, if vectors are normalised, the longest text.
+"""sentence-transformers' files beside a model, in and out: how its vectors are made.
 
-What they can say and bertkit does not do yet (a default prompt, shortened vectors, further modules) is refused by name:
-vectors that are silently different would be worse than none.
+`modules.json` is a row of modules: Transformer, Pooling, any number of Dense, Normalize. What it can say and bertkit
+does not do (other modules, another order, other classes of models) is refused by name: vectors that are silently
+different would be worse than none.
 """
 
 from __future__ import annotations
@@ -13,26 +14,70 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bertkit.errors import BertkitError, look_up
-from bertkit.parts.pool import Cls, Max, Mean, Pool
-from bertkit.weights.tensors import read_json
+import torch
 
-MODULES, POOLING = "modules.json", "1_Pooling"
-LENGTHS, SETTINGS = "sentence_bert_config.json", "config_sentence_transformers.json"
-_MODES: dict[str, Pool] = {"cls": Cls(), "mean": Mean(), "max": Max()}
-_SEQUENCES = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
-_REFUSED = ("default_prompt_name", "truncate_dim")
+from bertkit.errors import BertkitError, about, look_up
+from bertkit.parts.dense import Dense, DenseModule
+from bertkit.parts.pool import Cls, Concat, LastToken, Max, Mean, Pool, SqrtMean, WeightedMean
+from bertkit.weights import tensors as files
+from bertkit.weights.folder import LENGTHS, MODULES, read_modules
+from bertkit.weights.tensors import Tensors, read_json
+
+SETTINGS = "config_sentence_transformers.json"
+_MODES: dict[str, Pool] = {
+    "cls": Cls(),
+    "max": Max(),
+    "mean": Mean(),
+    "mean_sqrt_len_tokens": SqrtMean(),
+    "weightedmean": WeightedMean(),
+    "lasttoken": LastToken(),
+}
+"""sentence-transformers' words, in the order in which its old files put vectors side by side"""
+_FLAGS = {mode: f"pooling_mode_{mode}{'_tokens' * (mode in ('max', 'mean', 'weightedmean'))}" for mode in _MODES} | {
+    "cls": "pooling_mode_cls_token"
+}
+"""how old files say each, with true or false"""
+_BENDS = {
+    "Identity": "identity",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "ReLU": "relu",
+    "GELU": "gelu",
+    "SiLU": "silu",
+    "ELU": "elu",
+    "LeakyReLU": "leaky_relu",
+    "Mish": "mish",
+    "Softplus": "softplus",
+}
+"""torch's classes, made without arguments -> our names"""
+_VECTOR = "sentence_embedding"
+_OTHERWISE = (
+    *("processing_kwargs", "tokenizer_args", "processor_kwargs", "config_args", "config_kwargs"),
+    *("query_length", "document_length"),
+)
+"""settings of the Transformer module that change what it reads"""
+_OURS = ("prompts", "default_prompt_name", "truncate_dim")
+"""what has a place of its own here; the other settings are kept as they are"""
 _ALONE = f"To use the encoder alone, copy the directory without {MODULES}"
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """The way a model's vectors are meant to be made; `settings` (prompts and the like) are kept as they are."""
+    """The way a model's vectors are meant to be made; `settings` are what else the files say, kept as it is."""
 
     pool: Pool
     normalize: bool
     limit: int | None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """name -> what is written before each text"""
+    default_prompt: str | None = None
+    include_prompt: bool = True
+    """whether the pool sees the prompt"""
+    dense: tuple[DenseModule, ...] = ()
+    """run on pooled vectors, before they are normalised"""
+    shorten: int | None = None
+    """how many values of each vector are kept, after all else"""
 
 
 def read(directory: Path) -> Sentence | None:
@@ -40,49 +85,118 @@ def read(directory: Path) -> Sentence | None:
     path = directory / MODULES
     if not path.is_file():
         return None
-    kinds = _read_modules(path)
-    if list(kinds) not in _SEQUENCES:
-        raise BertkitError(f"{path} wants {', '.join(kinds)}; known: Transformer, Pooling[, Normalize]. {_ALONE}")
-    pooling = directory / kinds["Pooling"]
-    if not pooling.resolve().is_relative_to(directory.resolve()):
-        raise BertkitError(f"{path} names a module outside its directory: {pooling}")
+    modules = read_modules(path)
+    kinds = [kind for kind, _ in modules]
+    if not re.fullmatch("Transformer Pooling( Dense)*( Normalize)?", " ".join(kinds)):
+        known = "Transformer, Pooling, any number of Dense, Normalize or none, in this order"
+        raise BertkitError(f"{path} wants {', '.join(kinds) or 'nothing'}; known: {known}. {_ALONE}")
+    folders = [directory / folder for _, folder in modules]
     settings = read_json(directory / SETTINGS) if (directory / SETTINGS).is_file() else {}
-    asked = [f"{key} {settings[key]!r}" for key in _REFUSED if settings.get(key) is not None]
-    if asked:
-        raise BertkitError(f"{directory / SETTINGS} wants {', '.join(asked)}, which is not done here. {_ALONE}")
+    pool, include_prompt = _read_pool(folders[1] / "config.json")
+    if kinds[-1] == "Normalize":
+        _require_vectors(folders[-1] / "config.json")
+    with about(directory / SETTINGS):
+        prompts = _read_settings(settings)
     return Sentence(
-        _read_pool(pooling / "config.json"), "Normalize" in kinds, _read_limit(directory / LENGTHS), settings
+        pool,
+        kinds[-1] == "Normalize",
+        _read_limit(folders[0] / LENGTHS),
+        {key: value for key, value in settings.items() if key not in _OURS},
+        prompts,
+        settings.get("default_prompt_name"),
+        include_prompt,
+        tuple(_read_dense(folder) for kind, folder in zip(kinds, folders, strict=True) if kind == "Dense"),
+        settings.get("truncate_dim"),
     )
 
 
-def _read_modules(path: Path) -> dict[str, str]:
-    """The last word of each module's class, and its folder."""
-    try:
-        modules = [(module["type"].rsplit(".", 1)[-1], module["path"]) for module in json.loads(path.read_bytes())]
-        if not all(re.fullmatch(r"[\w .+/-]*", folder) for _, folder in modules):
-            raise ValueError("a path has characters that no folder needs")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise BertkitError(f"{path} is not a list of modules with type and path ({error!r})") from None
-    return dict(modules)
+def _read_settings(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The prompts, once all that changes vectors is known to be usable."""
+    kind = settings.get("model_type", "SentenceTransformer")
+    if kind != "SentenceTransformer":
+        raise BertkitError(f"model_type is {kind!r}; vectors are made of a SentenceTransformer only. {_ALONE}")
+    prompts = settings.get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise BertkitError("prompts must be a table from name to text")
+    default = settings.get("default_prompt_name")
+    if default is not None:
+        look_up("default_prompt_name", default, prompts)
+    shorten = settings.get("truncate_dim")
+    if shorten is not None and (isinstance(shorten, bool) or not isinstance(shorten, int) or shorten < 1):
+        raise BertkitError(f"truncate_dim is {shorten!r}, it must be a whole number above 0")
+    return prompts
 
 
-def _read_pool(path: Path) -> Pool:
-    """Old files say it with several booleans, new ones with a name."""
+def _read_pool(path: Path) -> tuple[Pool, bool]:
+    """The pool, and whether it sees prompts. Old files say it with several booleans, new ones with names."""
     config = read_json(path)
-    mode = config.get("pooling_mode")
-    if mode is None:
-        on = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
-        mode = "+".join(key.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token") for key in on)
+    modes = config.get("pooling_mode")
+    if modes is None:
+        known = {flag: mode for mode, flag in _FLAGS.items()}
+        on = [key for key in config if key.startswith("pooling_mode_") and config[key] is True]
+        modes = sorted((known.get(key, key) for key in on), key=[*_MODES, *on].index) or ["mean"]
+    include = config.get("include_prompt", True)
     try:
-        return look_up("pooling", mode, _MODES)
+        pools = [look_up("pooling", mode, _MODES) for mode in (modes if isinstance(modes, list) else [modes])]
+        pool = pools[0] if len(pools) == 1 else Concat(tuple(pools))
+        if not isinstance(include, bool):
+            raise BertkitError(f"include_prompt is {include!r}; write true or false")
+        if not include and WeightedMean() in pools:
+            raise BertkitError("weightedmean without its prompt (include_prompt false) is not done here")
     except BertkitError as error:
         raise BertkitError(f"{path}: {error}. {_ALONE}") from None
+    return pool, include
+
+
+def _read_dense(folder: Path) -> DenseModule:
+    path = folder / "config.json"
+    config = read_json(path)
+    _require_vectors(path)
+    with about(path):
+        lacking = [key for key in ("in_features", "out_features") if key not in config]
+        if lacking:
+            raise BertkitError(f"{lacking[0]} is missing: a Dense has in_features and out_features")
+        kind = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+        if not isinstance(kind, str) or not kind.startswith("torch.nn."):
+            raise BertkitError(f"activation_function is {kind!r}: known are torch.nn's {', '.join(_BENDS)}")
+        spec = Dense(
+            config["in_features"],
+            config["out_features"],
+            config.get("bias", True),
+            look_up("activation_function", kind.rsplit(".", 1)[-1], _BENDS),
+            config.get("use_residual", False),
+        )
+    tensors = Tensors.open(folder)
+    with torch.device("meta"):
+        module = spec.build()
+    wanted = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    there = {name: tensors.shape(name) for name in tensors.names}
+    if there != wanted:
+        raise BertkitError(f"{folder} holds {_shapes(there)}, but its config.json wants {_shapes(wanted)}")
+    module.load_state_dict({name: tensors.read(name) for name in wanted}, assign=True)
+    return module.eval()
+
+
+def _shapes(tensors: Mapping[str, tuple[int, ...]]) -> str:
+    shown = [f"{name} {list(shape)}" for name, shape in list(tensors.items())[:4]]
+    return ", ".join(shown) + (f" and {len(tensors) - 4} more" if len(tensors) > 4 else "")
+
+
+def _require_vectors(path: Path) -> None:
+    """Refuse a module that works on tokens, or keeps its result apart."""
+    config = read_json(path) if path.is_file() else {}
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, _VECTOR):
+            raise BertkitError(f"{path}: {key} is {config[key]!r}, known is {_VECTOR} only. {_ALONE}")
 
 
 def _read_limit(path: Path) -> int | None:
     config = read_json(path) if path.is_file() else {}
-    if config.get("do_lower_case"):
-        raise BertkitError(f"{path}: do_lower_case is not done here; a tokenizer lower-cases by itself. {_ALONE}")
+    otherwise = [key for key in _OTHERWISE if config.get(key)]
+    task = config.get("transformer_task", "feature-extraction")
+    if otherwise or task != "feature-extraction":
+        asked = ", ".join(otherwise) or f"transformer_task {task!r}"
+        raise BertkitError(f"{path} wants {asked}, which is not done here. {_ALONE}")
     limit = config.get("max_seq_length")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 3):
         raise BertkitError(f"{path}: max_seq_length is {limit!r}, it must be a whole number above 2")
@@ -90,23 +204,59 @@ def _read_limit(path: Path) -> int | None:
 
 
 def write(sentence: Sentence, width: int, directory: Path) -> None:
-    """The same files, so that sentence-transformers makes the same vectors."""
-    mode = next((name for name, pool in _MODES.items() if pool == sentence.pool), None)
-    if mode is None:
-        raise BertkitError(f"sentence-transformers has no word for {sentence.pool}; known: {', '.join(_MODES)}")
-    names = _SEQUENCES[sentence.normalize]
+    """The same files for an encoder so wide, so that sentence-transformers makes the same vectors."""
+    pooling = {**_pooling(sentence.pool), "include_prompt": sentence.include_prompt}
+    kinds = ["Transformer", "Pooling", *["Dense"] * len(sentence.dense), *["Normalize"] * sentence.normalize]
+    folders = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds) if index)]
+    for place, module in zip(folders[2:], sentence.dense, strict=False):
+        _write_dense(module, directory / place)
+    (directory / folders[1]).mkdir()
+    _write_json(directory / folders[1] / "config.json", {"word_embedding_dimension": width, **pooling})
+    # the old names, which old versions know and new ones translate
+    types = [f"sentence_transformers.models.{kind}" for kind in kinds]
     modules = [
-        {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.models.{name}"}
-        for index, (name, path) in enumerate(zip(names, ("", POOLING, "2_Normalize"), strict=False))
+        {"idx": index, "name": str(index), "path": folder, "type": kind}
+        for index, (folder, kind) in enumerate(zip(folders, types, strict=True))
     ]
-    flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
-    pooling = {f"pooling_mode_{flag}": name == mode for name, flag in flags.items()}
-    (directory / POOLING).mkdir()
     _write_json(directory / MODULES, modules)
-    _write_json(directory / POOLING / "config.json", {"word_embedding_dimension": width, **pooling})
     _write_json(directory / LENGTHS, {"max_seq_length": sentence.limit, "do_lower_case": False})
-    if sentence.settings:
-        _write_json(directory / SETTINGS, sentence.settings)
+    settings = dict(sentence.settings)
+    if sentence.prompts or sentence.default_prompt is not None:
+        settings |= {"prompts": dict(sentence.prompts), "default_prompt_name": sentence.default_prompt}
+    if sentence.shorten is not None:
+        settings["truncate_dim"] = sentence.shorten
+    if settings:
+        _write_json(directory / SETTINGS, settings)
+
+
+def _pooling(pool: Pool) -> dict[str, Any]:
+    """Booleans where they can say it, for old versions too; they cannot say an order of their own."""
+    pools = pool.pools if isinstance(pool, Concat) else (pool,)
+    names = {pool: name for name, pool in _MODES.items()}
+    strange = [part for part in pools if part not in names]
+    if strange:
+        raise BertkitError(f"sentence-transformers has no word for {strange[0]}; known: {', '.join(_MODES)}")
+    modes = [names[part] for part in pools]
+    if modes != [mode for mode in _MODES if mode in modes]:
+        return {"pooling_mode": modes}
+    return {flag: mode in modes for mode, flag in _FLAGS.items()}
+
+
+def _write_dense(module: DenseModule, folder: Path) -> None:
+    spec = module.spec
+    names = {ours: theirs for theirs, ours in _BENDS.items()}
+    bend = look_up("activation that sentence-transformers has a word for", spec.activation, names)
+    home = "linear" if bend == "Identity" else "activation"
+    config: dict[str, Any] = {
+        "in_features": spec.before,
+        "out_features": spec.after,
+        "bias": spec.bias,
+        "activation_function": f"torch.nn.modules.{home}.{bend}",
+        **({"use_residual": True} if spec.residual else {}),
+    }
+    folder.mkdir()
+    _write_json(folder / "config.json", config)
+    files.write({name: x.detach().cpu() for name, x in module.named_parameters()}, folder, shard_bytes=2**62)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -13,7 +13,8 @@ import pytest
 from bertkit.cli import embed
 from bertkit.model import Model
 from bertkit.runtime.npy import NpyWriter
-from bertkit.runtime.stream import FIRST_TEXTS
+from bertkit.text.truncate import Chunk, Cut
+from bertkit.text.window import FIRST
 from tests.cli.running import Bertkit
 
 LINES = [f"the {'cat' if number % 3 else 'dog'} {' on' * (number % 3)} {number % 10}" for number in range(5000)]
@@ -54,8 +55,10 @@ def test_standard_input_to_npy_with_facts_for_a_program(
         "output": str(output),
         "cut_texts": 1,
         "cut_tokens": 90,
+        "chunked_texts": 0,
+        "chunks": 0,
     }
-    assert "texts over 512 tokens, cut to their beginning: 1 of 4" in ran.err
+    assert "of 4 texts 1 was cut to 512 tokens (90 tokens lost)" in ran.err
     np.testing.assert_array_equal(np.load(output), model.embed(texts))
 
 
@@ -110,12 +113,12 @@ def test_json_lines_hold_one_window(model: Model) -> None:
         while True:
             yield f"cat {next(read)}"
 
-    lines = embed.json_lines(model.embed_stream, endless())
+    lines = embed.json_lines(model.embed_stream, endless(), Cut())
     assert json.loads(next(lines))["text"] == "cat 0"
-    assert next(read) == FIRST_TEXTS
-    for _ in range(FIRST_TEXTS - 1):
+    assert next(read) == FIRST
+    for _ in range(FIRST - 1):
         last = next(lines)
-    assert json.loads(last)["text"] == f"cat {FIRST_TEXTS - 1}"
+    assert json.loads(last)["text"] == f"cat {FIRST - 1}"
 
 
 def test_output_is_written_window_by_window(
@@ -197,7 +200,31 @@ def test_refused(
 def test_too_long_is_refused_when_asked(run: Bertkit, tiny: Path) -> None:
     ran = run("embed", tiny, "cat " * 600, "--truncate", "error", "--json")
     assert (ran.code, ran.out) == (1, "")
-    assert "602 tokens, the model takes 512" in ran.err
+    assert "texts[0] (line 1): it has 600 tokens, and there is room for 510" in ran.err
+
+
+@pytest.mark.parametrize(("policy", "lost"), [("head", 90), ("tail", 90), ("head+tail", 90), ("chunk", 0)])
+def test_policies_for_long_texts(run: Bertkit, tiny: Path, model: Model, policy: str, lost: int) -> None:
+    texts = ["the cat", "on " * 300 + "cat " * 300]
+    ran = run("embed", tiny, *texts, "--truncate", policy, "--json")
+    found = [json.loads(line) for line in ran.out.splitlines()]
+    assert [line["cut_tokens"] for line in found] == [0, lost]
+    assert [line["chunks"] for line in found] == [1, 2 if policy == "chunk" else 1]
+    np.testing.assert_array_equal([line["vector"] for line in found], model.embed(texts, truncate=policy))
+    said = "2 texts 1 was " + (
+        "read in 2 chunks of at most 512 tokens" if policy == "chunk" else "cut to 512 tokens (90 tokens lost)"
+    )
+    assert said in ran.err
+
+
+def test_stride_of_chunks(run: Bertkit, tiny: Path, model: Model) -> None:
+    text = "on " * 300 + "cat " * 300
+    ran = run("embed", tiny, text, "--truncate", "chunk", "--stride", "40", "--json")
+    line = json.loads(ran.out)
+    assert line["chunks"] == 4
+    np.testing.assert_array_equal(line["vector"], model.embed(text, truncate=Chunk(40)))
+    ran = run("embed", tiny, text, "--stride", "40")
+    assert (ran.code, "--stride belongs to --truncate chunk, not to head" in ran.err) == (1, True)
 
 
 def test_unknown_choice_is_a_usage_error(run: Bertkit, tiny: Path) -> None:

@@ -11,7 +11,7 @@ from bertkit.model import Model
 from bertkit.spec import to_json
 from tests.cli.running import Bertkit
 
-COMMANDS = ["info", "tokenize", "embed", "fill"]
+COMMANDS = ["info", "tokenize", "lengths", "embed", "fill", "convert", "doctor"]
 
 
 def test_info_for_a_program(run: Bertkit, tiny: Path, model: Model) -> None:
@@ -28,7 +28,11 @@ def test_info_for_a_program(run: Bertkit, tiny: Path, model: Model) -> None:
         "lowercase": True,
         "longest_text": 512,
         "pool": "mean",
+        "dense": [],
         "normalize": False,
+        "vector_width": 128,
+        "prompts": [],
+        "default_prompt": "none",
         "spec": to_json(model.network.spec),
     }
 
@@ -39,12 +43,12 @@ def test_info_for_a_reader_on_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", "40")
     ran = run("info", tiny)
     assert (
-        f"directory\n              {tiny}\n" in ran.out or f"directory     {tiny}\n" in ran.out
+        f"directory\n                {tiny}\n" in ran.out or f"directory       {tiny}\n" in ran.out
     )  # whole, to be copied
     parameters = sum(parameter.numel() for parameter in model.network.parameters())
-    assert f"parameters    {parameters:,}\n" in ran.out
-    assert "lowercase     yes\n" in ran.out
-    assert "loading       took encoder, mlm; left\n              none; made new none\n" in ran.out
+    assert f"parameters      {parameters:,}\n" in ran.out
+    assert "lowercase       yes\n" in ran.out
+    assert "loading         took encoder, mlm; left\n                none; made new none\n" in ran.out
 
 
 def test_info_lists_sizes_and_weights(run: Bertkit) -> None:

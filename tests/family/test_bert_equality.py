@@ -186,7 +186,7 @@ def test_real_encoders_equal_transformers(name: str | tuple[str, str], texts: li
             assert worst(pooled, expected.pooler_output) <= TOLERANCE
             weights = data.mask[..., None]
             mean = (expected.last_hidden_state * weights).sum(1) / weights.sum(1)
-            assert worst(batch.restore(Mean().build()(network.encoder, batch)), mean) <= TOLERANCE
+            assert worst(batch.restore(Mean().build(network)(batch)), mean) <= TOLERANCE
         network.zero_grad()
         hidden = network(batch)
         pooled = batch.restore(network.logits("pooler", hidden, batch.layout))

@@ -14,8 +14,9 @@ from bertkit.batch import Batch
 from bertkit.errors import BertkitError
 from bertkit.runtime import stream as streaming
 from bertkit.runtime.npy import NpyWriter
-from bertkit.runtime.stream import Cut, batches, stream, windows
-from bertkit.text import Tokenizer
+from bertkit.runtime.stream import batches, max_of_chunks, mean_of_chunks, stream
+from bertkit.text import Tokenizer, window
+from bertkit.text.truncate import Chunk, Cut, KeepEnds, Refuse
 
 
 def counts(batch: Batch) -> np.ndarray:
@@ -34,7 +35,7 @@ def test_batches_hold_everything_once_within_the_budget(lengths: list[int], budg
 
 
 def test_results_come_in_the_order_of_the_texts(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "WINDOW_TEXTS", 7)
+    monkeypatch.setattr(window, "MOST", 7)
     random = np.random.default_rng(0)
     words = ["cat", "dog", "mat", "house"]
     texts = [" ".join(random.choice(words, size=random.integers(1, 9))) for _ in range(50)]
@@ -48,7 +49,7 @@ def test_results_come_in_the_order_of_the_texts(tokenizer: Tokenizer, monkeypatc
 
 
 def test_no_more_than_a_window_is_read_ahead(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "WINDOW_TEXTS", 5)
+    monkeypatch.setattr(window, "MOST", 5)
     taken = 0
 
     def endless() -> Iterator[str]:
@@ -59,13 +60,13 @@ def test_no_more_than_a_window_is_read_ahead(tokenizer: Tokenizer, monkeypatch: 
 
     rows = stream(endless(), tokenizer, counts, Cut(512))
     assert taken == 0
-    for window in range(1, 4):
+    for count in range(1, 4):
         next(rows)
-        assert taken == 5 * window
+        assert taken == 5 * count
 
 
 def test_windows_are_bounded_in_characters_too() -> None:
-    assert [len(window) for window in windows(["x" * 1_500_000] * 5)] == [3, 2]
+    assert [len(texts) for texts in window.windows(["x" * 1_500_000] * 5, len)] == [3, 2]
 
 
 def test_truncation_keeps_the_beginning_and_is_counted(tokenizer: Tokenizer) -> None:
@@ -80,14 +81,51 @@ def test_truncation_keeps_the_beginning_and_is_counted(tokenizer: Tokenizer) -> 
     start = [tokenizer.cls_id, *map(tokenizer.id, ["cat", "dog", "mat"]), tokenizer.sep_id]
     assert seen == [start] * 3
     assert (cut.texts, cut.tokens) == (2, 1 + 3)
-    with pytest.raises(BertkitError, match=r"texts\[1\] \(line 2\) has 6 tokens, the model takes 5: shorten it"):
-        list(stream(["cat", "cat dog mat sat"], tokenizer, engine, Cut(5), truncate="error"))
-    with pytest.raises(BertkitError, match="unknown truncate 'hed': did you mean 'head'"):
-        list(stream(["cat"], tokenizer, engine, Cut(5), truncate="hed"))
+    assert cut.latest == {1: (1, 1), 2: (3, 1)}
+    with pytest.raises(BertkitError, match=r"texts\[1\] \(line 2\): it has 4 tokens, and there is room for 3: shorten"):
+        list(stream(["cat", "cat dog mat sat"], tokenizer, engine, Cut(5), Refuse()))
+
+
+def test_every_policy_reaches_the_engine(tokenizer: Tokenizer) -> None:
+    seen: list[list[str]] = []
+
+    def engine(batch: Batch) -> np.ndarray:
+        padded = batch.restore(batch.layout.to_padded(batch.tokens["ids"][:, None])[..., 0]).tolist()
+        seen.extend([tokenizer.token(id) for id in row if id] for row in padded)
+        return np.ones((batch.layout.rows, 1))
+
+    words = ["cat", "dog", "mat", "sat", "on"]
+    list(stream([" ".join(words)], tokenizer, engine, Cut(6), KeepEnds(head=0.5)))
+    assert seen.pop() == ["[CLS]", "cat", "dog", "sat", "on", "[SEP]"]
+    done: list[int] = []
+    list(stream([" ".join(words), "cat"], tokenizer, engine, Cut(5), Chunk(2), progress=done.append))
+    chunks = [["[CLS]", *part, "[SEP]"] for part in (words[:3], words[2:5], ["cat"])]
+    assert sorted(seen) == sorted(chunks)
+    assert sum(done) == 2, "a text counts once, however many chunks it has"
+
+
+@pytest.mark.parametrize("join", [mean_of_chunks, max_of_chunks])
+def test_rows_of_chunks_are_joined_by_the_stated_rule(tokenizer: Tokenizer, join: streaming.Join) -> None:
+    def engine(batch: Batch) -> np.ndarray:
+        padded = batch.restore(batch.layout.to_padded(batch.tokens["ids"][:, None])[..., 0]).numpy().astype(np.float32)
+        if join is max_of_chunks:
+            return padded.max(1, keepdims=True)
+        return padded.sum(1, keepdims=True) / (padded > 0).sum(1, keepdims=True)
+
+    texts = ["cat", "cat dog mat sat on a cat", "dog " * 30, "mat"]
+    cut = Cut(5)
+    rows = np.concatenate(list(stream(texts, tokenizer, engine, cut, Chunk(), join)))
+    for text, row in zip(texts, rows, strict=True):
+        ids = tokenizer.encode(text, special_tokens=False).ids
+        around = [tokenizer.cls_id, tokenizer.sep_id]
+        read = [id for start in range(0, len(ids), 3) for id in (ids[start : start + 3] + around)]
+        assert row == pytest.approx([np.mean(read) if join is mean_of_chunks else max(read)], rel=1e-6)
+    assert (cut.texts, cut.tokens, cut.chunked, cut.chunks) == (0, 0, 2, 3 + 10)
+    assert cut.latest == {1: (0, 3), 2: (0, 10)}
 
 
 def test_bad_texts_are_named_by_their_place(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "WINDOW_TEXTS", 2)
+    monkeypatch.setattr(window, "MOST", 2)
     with pytest.raises(BertkitError, match=r"text 3 is None \(NoneType\), not a str"):
         list(stream(["a", "b", "c", None], tokenizer, counts, Cut(512)))  # type: ignore[list-item]
     with pytest.raises(BertkitError, match=r"texts from number 2 on: texts\[1\] has a lone surrogate"):

@@ -210,13 +210,16 @@ def test_a_changed_artifact_is_noticed(tokenizer: Tokenizer, tmp_path: Path) -> 
 
 
 def modules(*kinds: str, folder: str = "") -> bytes:
-    return json.dumps([{"type": f"a.{kind}", "path": folder if kind == "Pooling" else ""} for kind in kinds]).encode()
+    types = {kind: f"sentence_transformers.models.{kind}" for kind in kinds}
+    return json.dumps([{"type": types[kind], "path": folder if kind == "Pooling" else ""} for kind in kinds]).encode()
 
 
 MODULES = {
     "not JSON": (b"{", "is not a list of modules"),
     "numbers": (b"[1, 2]", "is not a list of modules"),
-    "unknown": (modules("Transformer", "Pooling", "Dense"), "wants Transformer, Pooling, Dense; known"),
+    "unknown": (modules("Transformer", "Pooling", "CNN"), "wants Transformer, Pooling, CNN; known"),
+    "somebody's code": (modules("Transformer", "Pooling").replace(b"sentence_t", b"t"), "wants transformers.models.Tr"),
+    "nothing": (b"[]", "is not a list of modules"),
     "no pooling": (modules("Transformer"), "wants Transformer; known"),
     "out of order": (modules("Transformer", "Normalize", "Pooling"), "wants Transformer, Normalize, Pooling"),
     "outside": (modules("Transformer", "Pooling", folder="../.."), "names a module outside its directory"),
@@ -239,13 +242,22 @@ def test_hostile_modules(case: str, model: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("1_Pooling/config.json", '{"pooling_mode": ["cls", "mean"]}', "unknown pooling"),
-        ("1_Pooling/config.json", '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}', "'cls\\+mean'"),
-        ("1_Pooling/config.json", "{}", "unknown pooling ''"),
+        ("1_Pooling/config.json", '{"pooling_mode": ["cls", "men"]}', "unknown pooling 'men'"),
+        ("1_Pooling/config.json", '{"pooling_mode": []}', "needs pools"),
+        ("1_Pooling/config.json", '{"pooling_mode_first_tokens": true}', "unknown pooling 'pooling_mode_first_tokens'"),
+        ("1_Pooling/config.json", '{"include_prompt": "no"}', "include_prompt is 'no'"),
+        ("1_Pooling/config.json", '{"pooling_mode": "weightedmean", "include_prompt": false}', "weightedmean without"),
         ("sentence_bert_config.json", '{"max_seq_length": "long"}', "max_seq_length is 'long'"),
-        ("sentence_bert_config.json", '{"do_lower_case": true}', "do_lower_case is not done here"),
-        ("config_sentence_transformers.json", '{"default_prompt_name": "query"}', "wants default_prompt_name 'query'"),
-        ("config_sentence_transformers.json", '{"truncate_dim": 64}', "wants truncate_dim 64"),
+        ("sentence_bert_config.json", '{"tokenizer_args": {"a": 1}}', "wants tokenizer_args"),
+        ("sentence_bert_config.json", '{"transformer_task": "fill-mask"}', "wants transformer_task 'fill-mask'"),
+        (
+            "config_sentence_transformers.json",
+            '{"default_prompt_name": "query"}',
+            "unknown default_prompt_name 'query'",
+        ),
+        ("config_sentence_transformers.json", '{"prompts": {"query": 3}}', "prompts must be a table"),
+        ("config_sentence_transformers.json", '{"truncate_dim": -64}', "truncate_dim is -64"),
+        ("config_sentence_transformers.json", '{"model_type": "CrossEncoder"}', "model_type is 'CrossEncoder'"),
     ],
 )
 def test_ways_to_make_vectors_that_are_not_known_are_refused(file: str, text: str, message: str, model: Path) -> None:

@@ -1,0 +1,124 @@
+"""Values per token of texts of any length: windows go through an engine, and are stitched to one row per token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertkit.batch import Batch, Packed, collate
+from bertkit.errors import about
+from bertkit.runtime.stream import Rows, batches, example
+from bertkit.text import Tokenizer, stitch
+from bertkit.text.reading import read
+from bertkit.text.truncate import Cut, Policy
+
+GROUP = 256
+"""inputs that are read together"""
+
+TokenEngine = Callable[[Batch], list[Rows]]
+"""A batch in, one array [tokens, ...] per example out, in the order of the examples."""
+
+
+def token_engine(function: Callable[[Batch], Tensor], device: torch.device) -> TokenEngine:
+    """`function` gives values [..., C] per token in the batch's own layout."""
+
+    @torch.inference_mode()
+    def run(batch: Batch) -> list[Rows]:
+        moved = batch.to(device)
+        padded = moved.restore(moved.layout.to_padded(function(moved))).float().cpu().numpy()  # [B, L, C]
+        lengths = moved.restore(moved.layout.to_padded(torch.ones_like(moved.tokens["ids"]))).sum(1)  # [B]
+        return [rows[:length] for rows, length in zip(padded, lengths.tolist(), strict=True)]
+
+    return run
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """A word of a text, its label and how likely it is; `text[start:end]` is the word."""
+
+    word: str
+    label: str
+    score: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to a question, `passage[start:end]`; `score` is the sum of the logits of its start and its end."""
+
+    text: str
+    score: float
+    start: int
+    end: int
+
+
+class Passage:
+    """An input of one or several fields, and what an engine says of the last one's tokens in each window."""
+
+    def __init__(self, fields: Sequence[str], tokenizer: Tokenizer, limit: int, policy: Policy) -> None:
+        self.text = fields[-1]
+        self._encodings = tokenizer.encode_many(list(fields), special_tokens=False)
+        self.lengths = [len(found) for found in self._encodings]
+        self.readings = read([found.ids for found in self._encodings], tokenizer, limit, policy)
+        self.windows = [reading.window for reading in self.readings]
+        self.rows: list[Rows] = []
+        """[tokens of the window, ...] for each window"""
+
+    def tagged(self, labels: Sequence[str]) -> list[Tagged]:
+        """The words that the windows hold, each with the label of its first token, from logits [tokens, labels]."""
+        encoding, length = self._encodings[-1], self.lengths[-1]
+        logits = stitch.tokens(self.rows, self.windows, -1, length)
+        there = stitch.owners(self.windows, -1, length) >= 0
+        offsets, words = encoding.offsets, encoding.words
+        firsts = [at for at in range(length) if at == 0 or words[at] != words[at - 1]]
+        out = []
+        for first, after in pairwise([*firsts, length]):
+            if there[first]:
+                chances = np.exp(logits[first] - logits[first].max())
+                best, (start, end) = int(chances.argmax()), (offsets[first][0], offsets[after - 1][1])
+                score = float(chances[best] / chances.sum())
+                out.append(Tagged(self.text[start:end], labels[best], score, start, end))
+        return out
+
+    def answers(self, top: int, longest: int) -> list[Answer]:
+        """The best answers of at most `longest` tokens, from logits [tokens, 2] for a start and for an end."""
+        firsts, lasts = [rows[:, 0] for rows in self.rows], [rows[:, 1] for rows in self.rows]
+        found = stitch.spans(firsts, lasts, self.windows, -1, self.lengths[-1], top, longest)
+        offsets = self._encodings[-1].offsets
+        places = [(offsets[span.first][0], offsets[span.last][1], span.score) for span in found]
+        return [Answer(self.text[start:end], score, start, end) for start, end, score in places]
+
+
+def passages(
+    inputs: Iterable[Sequence[str]], tokenizer: Tokenizer, engine: TokenEngine, policy: Policy, cut: Cut
+) -> Iterator[Passage]:
+    """Inputs of any number and length, a group at a time in memory, each with what the engine says of it."""
+    source, seen = iter(inputs), 0
+    while group := list(islice(source, GROUP)):
+        made = []
+        for index, fields in enumerate(group, start=seen):
+            with about(f"texts[{index}]"):
+                made.append(Passage(fields, tokenizer, cut.limit, policy))
+            cut.count(index, made[-1].lengths, made[-1].windows)
+        _run(made, engine)
+        yield from made
+        seen += len(group)
+
+
+def _run(group: Sequence[Passage], engine: TokenEngine) -> None:
+    readings = [reading for passage in group for reading in passage.readings]
+    out: list[Rows] = [np.empty(0)] * len(readings)
+    for indices in batches([len(reading.ids) for reading in readings]):
+        chosen = [readings[index] for index in indices]
+        made = engine(collate([example(reading.ids, reading.segments) for reading in chosen], Packed))
+        for index, reading, rows in zip(indices, chosen, made, strict=True):
+            out[index] = rows[reading.of(-1)]
+    rows_of = iter(out)
+    for passage in group:
+        passage.rows = list(islice(rows_of, len(passage.readings)))
