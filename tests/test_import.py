@@ -33,11 +33,16 @@ def test_help_is_light(arguments: list[str]) -> None:
 
 
 def test_every_command_has_light_help() -> None:
-    assert imported("\n".join(command(name, "--help") for name in ("tokenize", "embed", "fill", "info"))) == set()
+    commands = ("info", "tokenize", "lengths", "embed", "fill", "convert", "doctor")
+    assert imported("\n".join(command(name, "--help") for name in commands)) == set()
 
 
 def test_tokenize_needs_no_torch() -> None:
     assert imported(command("tokenize", "minilm", "a cat", "--json")) == {"tokenizers"}
+
+
+def test_lengths_needs_no_torch() -> None:
+    assert imported(command("lengths", __file__, "--json")) == {"tokenizers", "numpy"}
 
 
 def test_text_room_needs_no_torch() -> None:

@@ -1,0 +1,194 @@
+"""`bertkit lengths`: how long texts are in tokens, and what truncation would cut."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bertkit.cli.arguments import Json, lines
+from bertkit.cli.printing import as_json as to_json
+from bertkit.cli.printing import columns as in_columns
+from bertkit.cli.printing import facts as to_text
+from bertkit.cli.printing import one_line
+from bertkit.errors import BertkitError
+
+if TYPE_CHECKING:
+    from bertkit.text import Tokenizer
+    from bertkit.text.summary import Summary
+
+EXAMPLE = "bertkit lengths texts.txt --html lengths.html"
+ROWS = 20
+"""of the histogram in a terminal"""
+
+
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A UTF-8 file, one text per line; - is stdin.")],
+    model: Annotated[
+        str,
+        typer.Option("--model", "-m", metavar="MODEL", help="Whose tokenizer and limit: a directory, alias or name."),
+    ] = "minilm",
+    tsv: Annotated[
+        bool, typer.Option("--tsv", help="Columns between tabs are the fields of one input, such as title and body.")
+    ] = False,
+    fields: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Only these columns, from 1: 2,3. Means --tsv.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="TOKENS", min=3, help="Judge by this limit instead of the model's.")
+    ] = None,
+    keep: Annotated[
+        float, typer.Option(metavar="PERCENT", help="How many texts shall fit whole into the proposed length.")
+    ] = 95,
+    budgets: Annotated[
+        str | None, typer.Option(metavar="TOKENS", help="Also ask for the most of each field: 50,200,200.")
+    ] = None,
+    stride: Annotated[
+        int | None, typer.Option(metavar="TOKENS", min=1, help="How far apart chunks begin; else side by side.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PAGE.html", help="Also write a page for a browser.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the page if it exists.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Draw how long texts are in tokens, and propose a sequence length.
+
+    The proposal is the smallest multiple of 8 into which 95 % of the texts fit whole, at most the model's limit.
+
+    For it and for the limit, what each truncation policy would cut is shown. Memory stays the same for any file.
+    """
+    if not 0 < keep <= 100:
+        raise BertkitError(f"--keep {keep:g} is no share of the texts: give per cents above 0, up to 100")
+    wanted = None if fields is None else _numbers("--fields", fields, "2,3")
+    allowed = None if budgets is None else _numbers("--budgets", budgets, "50,200,200")
+    _require_readable(file)
+    if html is not None:
+        _require_writable(html, overwrite)
+
+    from bertkit.cli.progress import counting
+    from bertkit.text.lengths import count, policies
+    from bertkit.text.summary import Summary
+
+    tokenizer, own = _open(model)
+    with counting("counting", None if file == "-" else file) as (watched, advance):
+        found = watched(lines(file))
+        inputs = ([text] for text in found) if not tsv and wanted is None else _cells(found, wanted)
+        lengths = count(inputs, tokenizer, advance)
+    with lengths:
+        asked = policies(lengths.fields, allowed, stride)
+        name = "standard input" if file == "-" else file
+        summary = Summary.of(lengths, asked, limit or own, keep / 100, name, model)
+    if html is not None:
+        summary.page().write(html, overwrite)
+    typer.echo(to_json(summary.json()) if as_json else _drawn(summary))
+    if html is not None:
+        typer.echo(f"bertkit: wrote {html}. Next: open it in a browser", err=True)
+
+
+def _open(model: str) -> tuple[Tokenizer, int]:
+    """The tokenizer of a model and the tokens it takes; no weights are read."""
+    from bertkit.weights import find, folder
+
+    try:
+        path = find.find(model)
+    except BertkitError as error:
+        raise BertkitError(
+            f"{error}. To count with another tokenizer: --model DIR, one with vocab.txt will do"
+        ) from None
+    home = folder.home(path)
+    tokenizer = folder.read_tokenizer(home)
+    return tokenizer, folder.limit_of(path, home, tokenizer)
+
+
+def _numbers(option: str, given: str, example: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in given.split(",")]
+    if not all(part.isascii() and part.isdigit() and 0 < len(part) < 8 and int(part) for part in parts):
+        raise BertkitError(
+            f"{option} {given!r} is not a row of whole numbers from 1 on: write it like {option} {example}"
+        )
+    return tuple(map(int, parts))
+
+
+def _require_readable(file: str) -> None:
+    """Say at once what would otherwise be said after the tokenizer was loaded."""
+    if file == "-":
+        return
+    if Path(file).is_dir():
+        raise BertkitError(f"{file} is a directory: give a text file with one text per line")
+    if not Path(file).exists():
+        raise BertkitError(
+            f"{one_line(file, 80)}: there is no such file. Give one with one text per line, or - for stdin"
+        )
+
+
+def _require_writable(html: Path, overwrite: bool) -> None:
+    if html.suffix not in (".html", ".htm"):
+        raise BertkitError(f"--html {html} must end in .html, which browsers open: --html {html.stem}.html")
+    if html.is_file() and not overwrite:
+        raise BertkitError(f"--html {html} exists. Give another name, or add --overwrite to replace it")
+
+
+def _cells(found: Iterator[str], wanted: Sequence[int] | None) -> Iterator[list[str]]:
+    """The fields of each line: all columns, or the wanted ones."""
+    first = None
+    for number, line in enumerate(found, start=1):
+        cells = line.split("\t")
+        first = len(cells) if first is None else first
+        if wanted is None and len(cells) != first:
+            raise BertkitError(
+                f"line {number} has {len(cells)} columns where line 1 has {first}: correct it, or choose columns that "
+                "all lines have with --fields 1,2"
+            )
+        if wanted is not None and len(cells) < max(wanted):
+            raise BertkitError(f"line {number} has {len(cells)} columns, and --fields asks for column {max(wanted)}")
+        yield cells if wanted is None else [cells[place - 1] for place in wanted]
+
+
+def _drawn(summary: Summary) -> str:
+    """Histogram, facts, proposal, and a table for each of the two lengths."""
+    parts = [_histogram(summary), to_text(summary.facts()), f"Proposed sequence length: {summary.proposed()}"]
+    for limit, place in summary.places().items():
+        table = f"At {limit} tokens, {place}:\n{_table(summary, limit)}"
+        parts.append(table if summary.matters(limit) else summary.untouched(limit, place))
+    if summary.proposal.length < summary.limit:
+        parts.append(f"Next: model = bertkit.load({summary.model!r}); model.limit = {summary.proposal.length}")
+    return "\n\n".join(parts)
+
+
+def _histogram(summary: Summary) -> str:
+    from bertkit.cli import drawing
+
+    bins = summary.bins(ROWS - 1)
+    labels = [
+        f"{left:,}-{right - 1:,}" if right - left > 1 else f"{left:,}"
+        for left, right in zip(bins.edges, bins.edges[1:], strict=False)
+    ]
+    counts = list(bins.counts)
+    if bins.beyond:
+        labels, counts = [*labels, f"{bins.edges[-1]:,} and more"], [*counts, bins.beyond]
+    marks: dict[int, str] = {}
+    for length, word in ((summary.proposal.length, "proposed"), (summary.limit, "limit")):
+        place = next((place for place, edge in enumerate(bins.edges[1:]) if length < edge), None)
+        if place is not None and length >= bins.edges[0]:
+            marks[place] = f"{marks[place]}, {word} {length}" if place in marks else f"{word} {length}"
+    title = one_line(f"Tokens per text in {summary.source}, with [CLS] and [SEP], by the tokenizer of {summary.model}")
+    width = shutil.get_terminal_size().columns
+    return f"{title}\n{drawing.bars(labels, counts, width, marks, drawing.is_plain())}"
+
+
+def _table(summary: Summary, limit: int) -> str:
+    rows = [("policy", "texts cut", "share", "tokens lost", "share", "chunks", "")]
+    for found in summary.at(limit):
+        texts, tokens = found.cut_texts / summary.lengths.texts, found.cut_tokens / max(summary.lengths.own_tokens, 1)
+        cells = (f"{found.cut_texts:,}", f"{texts:.2%}", f"{found.cut_tokens:,}", f"{tokens:.2%}", f"{found.chunks:,}")
+        said = ""
+        if found.refused_texts:
+            said = f"refuses {found.refused_texts:,} texts"
+        elif found.chunked_texts:
+            said = f"of {found.chunked_texts:,} texts"
+        rows.append((found.policy, *cells, said))
+    return in_columns(rows, (False, True, True, True, True, True, False))
