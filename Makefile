@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # On Linux without a GPU: make demo TORCH_INDEX=https://download.pytorch.org/whl/cpu
 PIP_INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX),)
-SOURCES := bertkit tests proofs demo.py
+SOURCES := bertkit tests proofs bench demo.py
 
-.PHONY: demo test proofs install lint types imports pytest format clean
+.PHONY: demo test proofs bench bench-install install lint types imports pytest format clean
 
 demo: install  ## embed a dozen sentences with real weights and show the nearest pairs
 	@$(BIN)/python demo.py
@@ -37,9 +37,15 @@ pytest: install
 proofs: install  ## the full counts and long comparisons; restartable; writes docs/proofs.md
 	$(BIN)/python -m proofs.run
 
+bench: install  ## side by side with peers, on a machine that does nothing else; BENCH="forward --quick" chooses
+	$(BIN)/python -m bench.run $(BENCH)
+
+bench-install: install  ## an environment in .bench for each peer that cannot live in .venv
+	$(if $(TORCH_INDEX),PIP_EXTRA_INDEX_URL=$(TORCH_INDEX)) $(BIN)/python -m bench.install
+
 format: install
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .proofs dist
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .proofs dist

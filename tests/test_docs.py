@@ -27,8 +27,8 @@ def test_the_two_commands_are_there() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_readme_commands(command: str, tmp_path: Path) -> None:
-    if "vectors.npy" in command:
-        command = command.replace("vectors.npy", str(tmp_path / "vectors.npy"))
+    for output in ("vectors.npy", "page.html", "google-minilm"):
+        command = command.replace(f" {output}", f" {tmp_path / output}")
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     expected = {
@@ -36,6 +36,9 @@ def test_readme_commands(command: str, tmp_path: Path) -> None:
         "info": "22,713,216",
         "tokenize": "##ffa",
         "embed": "vectors of width 384",
+        "lengths": "Proposed sequence length",
+        "convert": "took                encoder, pooler",
+        "doctor": "0 failed",
     }
     word = next(word for key, word in expected.items() if key in command)
     assert word in done.stdout + done.stderr

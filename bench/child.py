@@ -1,0 +1,56 @@
+"""The contestant's side of the pipe: it opens a job, answers once, and then times itself as often as it is asked.
+
+Time is taken here, around the calls alone, so that the pipe costs nobody anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from importlib import metadata
+from typing import Any
+
+from bench.pipe import Array, receive, send
+
+Call = Callable[[], Array]
+Job = Callable[..., Call]
+"""The arguments of a case (and `array`, where it has one) to what is called again and again; opening is not timed."""
+
+
+def serve(jobs: Mapping[str, Job], packages: Iterable[str]) -> None:
+    """Do what comes over stdin until it closes. `packages` are those whose versions matter to a reader."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print must not get between the frames
+    versions = {name: metadata.version(name) for name in packages}
+    call: Call | None = None
+    while True:
+        try:
+            message, array = receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            if "job" in message:
+                call = None  # the last model goes before the next one comes
+                call = _open(jobs, message, array)
+                send(out, {"versions": versions}, call())
+            else:
+                assert call is not None, "no job is open"
+                send(out, {"seconds": _seconds(call, message["calls"])})
+        except Exception as error:  # whatever a library raises is the reason in the peer's row
+            send(out, {"error": f"{type(error).__name__}: {error}"})
+
+
+def _open(jobs: Mapping[str, Job], message: dict[str, Any], array: Array | None) -> Call:
+    if message["job"] not in jobs:
+        raise LookupError(f"it does not do {message['job']!r}, only {', '.join(jobs)}")
+    given = message["arguments"] if array is None else {**message["arguments"], "array": array}
+    return jobs[message["job"]](**given)
+
+
+def _seconds(call: Call, calls: int) -> float:
+    begun = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - begun) / calls

@@ -1,0 +1,94 @@
+"""The machine of a run: what it is, how fast it multiplies matrices, and who else is using it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+SIDE = 1024
+"""rows and columns of the matrices that measure the peak: large enough to hide the start, small enough for the cache"""
+
+
+def description(threads: int) -> dict[str, str | int]:
+    """What a reader needs to place the numbers; no names of hosts, no paths."""
+    return {
+        "cpu": _model(),
+        "cores": os.cpu_count() or 0,
+        "threads": threads,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+def _model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def peak(threads: int, seconds: float = 0.4) -> float:
+    """The most floating-point operations per second that torch's fp32 GEMM reaches within some time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        one, other = torch.rand(SIDE, SIDE), torch.rand(SIDE, SIDE)
+        out, best = torch.empty(SIDE, SIDE), float("inf")
+        end = time.perf_counter() + seconds
+        while (begun := time.perf_counter()) < end:
+            torch.mm(one, other, out=out)
+            best = min(best, time.perf_counter() - begun)
+    finally:
+        torch.set_num_threads(before)
+    return 2 * SIDE**3 / best
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Processor time so far: of all processes, and of ours; in seconds."""
+
+    moment: float
+    all: float
+    ours: float
+
+    @classmethod
+    def now(cls) -> Usage | None:
+        """None where the system does not tell (it has no /proc)."""
+        tick = os.sysconf("SC_CLK_TCK")
+        try:
+            user, nice, system, _, _, irq, softirq, *stolen = map(
+                int, Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
+            )
+            ours = sum(map(_ticks, Path("/proc").glob("[0-9]*/stat")))
+        except OSError:
+            return None
+        busy = user + nice + system + irq + softirq + sum(stolen[:1])  # stolen: another guest had the core
+        return cls(time.monotonic(), busy / tick, ours / tick)
+
+
+def _ticks(stat: Path) -> int:
+    """Of a process in our group, with the children it has waited for; 0 for any other, and for one that has gone."""
+    try:
+        fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15])) if int(fields[2]) == os.getpgrp() else 0
+
+
+def others(before: Usage | None, after: Usage | None) -> float:
+    """How many cores others used on average between two moments; 0 where the system does not tell.
+
+    >>> others(Usage(moment=10, all=50, ours=7), Usage(moment=20, all=65, ours=20))
+    0.2
+    """
+    if before is None or after is None or after.moment <= before.moment:
+        return 0.0
+    return max(0.0, ((after.all - before.all) - (after.ours - before.ours)) / (after.moment - before.moment))

@@ -1,0 +1,210 @@
+"""Cases, rounds and ratios.
+
+In every round each contestant has one turn, and the order is reversed from one round to the next, so that a machine
+which grows slower or faster favours nobody. A round's ratio is the peer's time over ours. `ratio` is their median
+(above 1 bertkit is ahead), `spread` the range that holds the middle 80 % of them (10th to 90th percentile).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from bench.peer import AbsentError
+from bench.pipe import Array
+
+OURS = "bertkit"
+TOLERANCE = 1e-4
+PAUSE = 0.25
+"""seconds before a turn: thread pools that wait by spinning have stopped by then"""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a ratio shall reach: with its median, or, where it says so, with the upper end of its spread."""
+
+    ratio: float
+    within_spread: bool = False
+
+    def __str__(self) -> str:
+        return f"≥ {self.ratio:g}" + (" within spread" if self.within_spread else "")
+
+    def reached(self, ratio: float, spread: tuple[float, float]) -> bool:
+        """Whether a measured ratio does.
+
+        >>> Bar(1.0, within_spread=True).reached(0.97, (0.94, 1.01)), Bar(1.0).reached(0.97, (0.94, 1.01))
+        (True, False)
+        """
+        return (spread[1] if self.within_spread else ratio) >= self.ratio
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question that bertkit and its peers are all asked: `job` is a function that each of them has."""
+
+    name: str
+    job: str
+    arguments: dict[str, Any]
+    peers: tuple[str, ...]
+    flops: float
+    """floating-point operations of one call that are of use: those of real tokens"""
+    array: Array | None = None
+    calls: int = 1
+    """in one turn"""
+    items: int = 1
+    """in one call: times and operations are told for one of them"""
+    bars: Mapping[str, Bar] = field(default_factory=dict)
+
+
+class Contestant(Protocol):
+    """`bench.peer.Peer`, or whatever answers the same two questions."""
+
+    versions: dict[str, str]
+
+    def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array: ...
+    def seconds(self, calls: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """bertkit against one peer in one case. Without a ratio there is a reason."""
+
+    case: str
+    peer: str
+    ratio: float | None = None
+    spread: tuple[float, float] | None = None
+    seconds: float | None = None
+    """our median time for one item of the case"""
+    peer_seconds: float | None = None
+    flops: float = 0.0
+    difference: float | None = None
+    """the largest between the answers"""
+    cosine: float | None = None
+    """the smallest between a vector of ours and the peer's"""
+    rounds: int = 0
+    bar: Bar | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the bar is; None where there is no bar or no ratio."""
+        if self.bar is None or self.ratio is None or self.spread is None:
+            return None
+        return self.bar.reached(self.ratio, self.spread)
+
+
+def compare(
+    case: Case,
+    contestants: Mapping[str, Contestant],
+    rounds: int,
+    warm: int = 1,
+    pause: float = PAUSE,
+    told: Callable[[str], None] = lambda what: None,
+) -> list[Row]:
+    """A row for each peer of a case: those that answer as we do are timed, the others say why not."""
+    answers: dict[str, Array] = {}
+    reasons: dict[str, str] = {}
+    for name in (OURS, *case.peers):
+        told(f"{case.name}: {name} opens")
+        try:
+            answers[name] = contestants[name].open(case.job, case.arguments, case.array)
+            if not agrees(answers[OURS], answers[name]):
+                reasons[name] = "it gives other values: " + _told(answers[OURS], answers[name])
+        except AbsentError as absent:
+            reasons[name] = str(absent)
+        if OURS in reasons:
+            return [Row(case.name, peer, reason=f"bertkit: {reasons[OURS]}") for peer in case.peers]
+    playing = [name for name in (OURS, *case.peers) if name not in reasons]
+    times: dict[str, list[float]] = {name: [] for name in playing}
+    for number in range(-warm, rounds):
+        for name in playing if number % 2 else playing[::-1]:
+            if name in reasons:
+                continue
+            told(
+                f"{case.name}: round {number + 1} of {rounds}, {name}"
+                if number >= 0
+                else f"{case.name}: {name} warms up"
+            )
+            time.sleep(pause)
+            try:
+                seconds = contestants[name].seconds(case.calls)
+            except AbsentError as absent:
+                reasons[name] = str(absent)
+                continue
+            if number >= 0:
+                times[name].append(seconds)
+    return [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
+
+
+def _row(
+    case: Case,
+    name: str,
+    versions: Mapping[str, str],
+    answers: Mapping[str, Array],
+    times: Mapping[str, Sequence[float]],
+    reasons: Mapping[str, str],
+) -> Row:
+    bar = case.bars.get(name)
+    reason = reasons.get(name) or (f"bertkit: {reasons[OURS]}" if OURS in reasons else "")
+    if reason:
+        return Row(case.name, name, bar=bar, versions=versions, reason=reason)
+    ratio, spread = ratios(times[OURS], times[name])
+    return Row(
+        case.name,
+        name,
+        ratio,
+        spread,
+        float(np.median(times[OURS])) / case.items,
+        float(np.median(times[name])) / case.items,
+        case.flops / case.items,
+        difference(answers[OURS], answers[name]),
+        cosine(answers[OURS], answers[name]),
+        len(times[name]),
+        bar,
+        versions,
+    )
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    """The median of the rounds' ratios, and their 10th and 90th percentile.
+
+    >>> ratios([1.0, 2.0, 1.0], [2.0, 4.0, 3.0])
+    (2.0, (2.0, 2.8))
+    """
+    each = np.asarray(theirs) / np.asarray(ours)
+    low, middle, high = np.quantile(each, (0.1, 0.5, 0.9)).tolist()
+    return middle, (low, high)
+
+
+def agrees(ours: Array, theirs: Array) -> bool:
+    """Whether two answers are the same but for rounding; a NaN is never the same."""
+    return ours.shape == theirs.shape and bool(difference(ours, theirs) <= TOLERANCE)
+
+
+def difference(ours: Array, theirs: Array) -> float:
+    """The largest between two answers."""
+    return float(np.abs(ours.astype(np.float64) - theirs).max())
+
+
+def cosine(ours: Array, theirs: Array) -> float:
+    """The smallest between two vectors of the same place.
+
+    >>> round(cosine(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 1.0]])), 3)
+    0.707
+    """
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return float(((a * b).sum(-1) / norms).min())
+
+
+def _told(ours: Array, theirs: Array) -> str:
+    if ours.shape != theirs.shape:
+        return f"shape {list(theirs.shape)} instead of {list(ours.shape)}"
+    return (
+        f"up to {difference(ours, theirs):.1e} off (at most {TOLERANCE:g}), smallest cosine {cosine(ours, theirs):.4f}"
+    )

@@ -1,0 +1,8 @@
+"""The contestants: each module opens the jobs it can do and serves them over its pipe.
+
+Jobs so far, each from the arguments of a case to what is called and timed:
+
+    hidden(model, array)   token ids [B, L] to hidden states [B, L, W]
+    embed(model, texts)    texts to vectors, all at once, as its own users call it
+    query(model, texts)    the same, one call for each text
+"""

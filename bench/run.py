@@ -1,0 +1,157 @@
+"""Measure bertkit against its peers: `python -m bench.run [WORKLOAD …] [--quick] [--json]`.
+
+A Markdown table for each workload, or with `--json` one object on a line of its own. What happens meanwhile, and what
+makes the numbers worth less, is told on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from rich.console import Console
+
+import bench
+import bertkit
+from bench import machine, peer
+from bench.measure import OURS, Row, compare
+from bertkit.errors import BertkitError, unknown
+
+THREADS = 2
+ROUNDS, QUICK_ROUNDS = 8, 2  # even, so that each order has its turn as often as the other
+LOADED = 0.15
+"""cores used by others from which on ratios are no good"""
+
+
+def workloads() -> dict[str, ModuleType]:
+    """Every module here that has cases, by name."""
+    modules = {found.name: f"bench.{found.name}" for found in pkgutil.iter_modules(bench.__path__)}
+    loaded = {name: importlib.import_module(path) for name, path in modules.items() if name != "run"}
+    return {name: module for name, module in loaded.items() if hasattr(module, "cases")}
+
+
+def run(name: str, workload: ModuleType, quick: bool, console: Console) -> dict[str, Any]:
+    """All cases of one workload, as `--json` prints them."""
+    rows: list[Row] = []
+    peaks = dict.fromkeys((1, THREADS), 0.0)
+    loads: list[float] = []
+    with ExitStack() as stack, console.status(f"{name}: opening") as status:
+        peers = {each: stack.enter_context(closing(peer.Peer(each, THREADS))) for each in peer.names()}
+        for case in workload.cases(quick):
+            if quick:
+                case = replace(case, bars={})  # small cases are not what a bar was set for
+            # the best that was ever seen in this run: a disturbed moment makes no smaller machine
+            peaks = {threads: max(best, machine.peak(threads)) for threads, best in peaks.items()}
+            for each in (OURS, *case.peers):
+                with suppress(peer.AbsentError):  # which `open` raises again
+                    peers[each].start()
+            before = machine.Usage.now()
+            rows += compare(case, peers, QUICK_ROUNDS if quick else ROUNDS, told=status.update)
+            loads.append(machine.others(before, machine.Usage.now()))
+            if loads[-1] > LOADED:
+                console.print(
+                    f"{case.name}: others used {loads[-1]:.2f} cores: ratios hold less; measure again alone",
+                    soft_wrap=True,
+                )
+    about = machine.description(THREADS) | {
+        "bertkit": bertkit.__version__,
+        "gemm_gflops": {str(threads): round(best / 1e9, 1) for threads, best in peaks.items()},
+        "others_cores": round(max(loads, default=0.0), 2),
+    }
+    return {"workload": name, "machine": about, "rows": [as_json(row, peaks[THREADS]) for row in rows]}
+
+
+def as_json(row: Row, peak: float) -> dict[str, Any]:
+    """A row with what a program may want of it; `share` and `peer_share` are parts of the machine's GEMM peak."""
+    told: dict[str, Any] = {"case": row.case, "peer": row.peer, "ratio": None, "spread": None}
+    if row.bar:
+        told |= {"bar": str(row.bar), "reached": row.reached}
+    if row.ratio is None or row.spread is None or row.seconds is None or row.peer_seconds is None:
+        return told | {"reason": row.reason}
+    return told | {
+        "ratio": round(row.ratio, 3),
+        "spread": [round(end, 3) for end in row.spread],
+        "milliseconds": round(row.seconds * 1e3, 3),
+        "peer_milliseconds": round(row.peer_seconds * 1e3, 3),
+        "share": round(row.flops / row.seconds / peak, 3),
+        "peer_share": round(row.flops / row.peer_seconds / peak, 3),
+        "rounds": row.rounds,
+        "largest_difference": row.difference,
+        "smallest_cosine": row.cosine,
+        "versions": dict(row.versions),
+    }
+
+
+def to_markdown(result: dict[str, Any]) -> str:
+    """One workload as a table with its machine above."""
+    about = result["machine"]
+    gemm = ", ".join(f"{value:g} on {threads}" for threads, value in about["gemm_gflops"].items())
+    lines = [
+        f"## {result['workload']}",
+        "",
+        f"{about['cpu']}, {about['cores']} cores, {about['threads']} threads used; {about['system']}, "
+        f"Python {about['python']}, torch {about['torch']}, bertkit {about['bertkit']}. "
+        f"GEMM peak (fp32, GFLOP/s): {gemm} threads. Others used at most {about['others_cores']:g} cores.",
+        "",
+        "| case | peer | ratio | spread | bertkit, ms | peer, ms | of GEMM peak | smallest cosine | bar |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(_line(row) for row in result["rows"]),
+    ]
+    return "\n".join(lines)
+
+
+def _line(row: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in row.get("versions", {}).items())
+    bar = row.get("bar", "")
+    if row["ratio"] is None:
+        cells = [row["case"], row["peer"], f"none: {row['reason']}", *[""] * 5, bar]
+    else:
+        verdict = {True: f"{bar}: reached", False: f"{bar}: **not reached**"}.get(row.get("reached"), "")
+        cells = [
+            row["case"],
+            f"{row['peer']} ({versions})",
+            f"{row['ratio']:.2f}",
+            "–".join(f"{end:.2f}" for end in row["spread"]),
+            f"{row['milliseconds']:,.1f}",
+            f"{row['peer_milliseconds']:,.1f}",
+            f"{row['share']:.0%}, peer {row['peer_share']:.0%}",
+            f"{row['smallest_cosine']:.6f}",
+            verdict,
+        ]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; 0 whatever the ratios are."""
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description="Measure bertkit against its peers.")
+    parser.add_argument("names", nargs="*", metavar="WORKLOAD", help="what to measure; all when none is named")
+    parser.add_argument("--quick", action="store_true", help="two rounds of small cases: does it run? no numbers")
+    parser.add_argument("--json", action="store_true", help="one JSON object per workload, each on its line")
+    given = parser.parse_args(arguments)
+    console, known = Console(stderr=True), workloads()
+    try:
+        for name in given.names:
+            if name not in known:
+                raise unknown("workload", name, known)
+        for name in given.names or known:
+            result = run(name, known[name], given.quick, console)
+            print(json.dumps(result, ensure_ascii=False) if given.json else to_markdown(result), flush=True)
+    except BertkitError as error:
+        console.print(f"error: {error}", highlight=False, markup=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("Stopped: a workload counts when it is whole.")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""A contestant for the tests of the bench: it adds numbers up, and fails in each of the ways a real one does."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import numpy as np
+
+from bench.child import Call, serve
+from bench.pipe import Array
+
+
+def running(array: Array, factor: float = 1.0, seconds: float = 0.0) -> Call:
+    def call() -> Array:
+        print("a library that talks on stdout")  # must not get between the frames
+        time.sleep(seconds)
+        return np.cumsum(array, axis=-1) * factor
+
+    return call
+
+
+def failing(array: Array) -> Call:
+    raise RuntimeError("no adder\nis here")
+
+
+def ending(array: Array) -> Call:
+    print("adder: out of digits", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+def ending_later(array: Array) -> Call:
+    answers = [np.cumsum(array, axis=-1)]
+    return lambda: answers.pop() if answers else ending(array)()
+
+
+def hanging(array: Array) -> Call:
+    time.sleep(60)
+    raise AssertionError
+
+
+if __name__ == "__main__":
+    serve({name: job for name, job in list(vars().items()) if getattr(job, "__module__", "") == __name__}, ["numpy"])

@@ -1,0 +1,117 @@
+"""Rounds alternate, ratios are paired, and what gives other values gets no time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import measure, peer
+from bench.measure import Bar, Case, compare, ratios
+from bench.peer import AbsentError, Peer
+from bench.pipe import Array
+
+NUMBERS = np.arange(1.0, 13.0).reshape(3, 4)
+
+
+class Counter:
+    """In this process: it answers, writes down that it had a turn, and tells the times it was given."""
+
+    def __init__(self, name: str, turns: list[str], times: list[float], factor: float = 1.0) -> None:
+        self.versions: dict[str, str] = {}
+        self._name, self._turns, self._times, self._factor = name, turns, iter(times), factor
+
+    def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array:
+        assert array is not None
+        return np.cumsum(array, axis=-1) * self._factor
+
+    def seconds(self, calls: int) -> float:
+        self._turns.append(self._name)
+        try:
+            return next(self._times)
+        except StopIteration:
+            raise AbsentError("it ran out of time") from None
+
+
+def case(*peers: str, **more: Any) -> Case:
+    return Case("sums", "running", {}, peers, flops=24.0, array=NUMBERS, **more)
+
+
+def test_the_order_is_reversed_every_round_and_the_warm_up_does_not_count() -> None:
+    turns: list[str] = []
+    ours = Counter("bertkit", turns, [9.0, 1.0, 2.0, 1.0, 1.0])
+    theirs = Counter("slow", turns, [9.0, 2.0, 4.0, 4.0, 1.0])
+    (row,) = compare(case("slow", items=2), {"bertkit": ours, "slow": theirs}, rounds=4, pause=0)
+    assert turns == ["bertkit", "slow", *["slow", "bertkit", "bertkit", "slow"] * 2]
+    assert row.ratio == 2.0  # of 2, 2, 4 and 1: pairs of the same round
+    assert row.spread == pytest.approx((1.3, 3.4))
+    assert (row.seconds, row.peer_seconds, row.flops) == (0.5, 1.5, 12.0)  # for one of two items
+    assert row.rounds == 4
+    assert row.cosine == pytest.approx(1)
+
+
+def test_a_slow_machine_for_some_rounds_changes_no_ratio() -> None:
+    noise = np.random.default_rng(0).uniform(1, 5, 20)
+    ratio, spread = ratios(noise, 1.5 * noise)
+    assert (ratio, *spread) == pytest.approx((1.5, 1.5, 1.5))
+
+
+@pytest.mark.parametrize("factor", [1.001, -1.0, float("nan")])
+def test_other_values_get_no_time(factor: float) -> None:
+    turns: list[str] = []
+    ours = Counter("bertkit", turns, [1.0] * 3)
+    contestants = {"bertkit": ours, "wrong": Counter("wrong", turns, [0.1] * 3, factor)}
+    (row,) = compare(case("wrong"), contestants, rounds=2, pause=0)
+    assert (row.ratio, row.spread) == (None, None)
+    assert row.reason.startswith("it gives other values: up to ")
+    assert set(turns) == {"bertkit"}
+
+
+def test_when_bertkit_fails_every_row_says_so() -> None:
+    turns: list[str] = []
+    contestants = {"bertkit": Counter("bertkit", turns, [1.0]), "fine": Counter("fine", turns, [1.0] * 9)}
+    (row,) = compare(case("fine"), contestants, rounds=2, pause=0)
+    assert (row.ratio, row.reason) == (None, "bertkit: it ran out of time")
+
+
+def test_shapes_that_differ_are_other_values() -> None:
+    assert not measure.agrees(np.zeros((2, 3)), np.zeros((3, 2)))
+    assert measure.agrees(np.zeros((2, 3), np.float32), np.full((2, 3), 0.9e-4))
+
+
+def test_bars() -> None:
+    assert (str(Bar(1.3)), str(Bar(1.0, within_spread=True))) == ("≥ 1.3", "≥ 1 within spread")
+    assert Bar(1.3).reached(1.3, (1.0, 1.5))
+    assert not Bar(1.3).reached(1.29, (1.0, 1.5))
+    assert not Bar(1.0, within_spread=True).reached(0.9, (0.8, 0.99))
+
+
+@pytest.fixture
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Peer]]:
+    monkeypatch.setattr(peer, "HOME", tmp_path)
+    command = [sys.executable, "-m", "tests.bench.sums"]
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(closing(Peer(name, 1, command))) for name in ("bertkit", "peer")}
+
+
+def test_real_processes_play_rounds(processes: dict[str, Peer]) -> None:
+    asked = Case("sums", "running", {"seconds": 0.005}, ("peer",), 24.0, NUMBERS, bars={"peer": Bar(0.1)})
+    (row,) = compare(asked, processes, rounds=4, pause=0)
+    assert row.ratio == pytest.approx(1, rel=0.5)
+    assert row.spread is not None
+    assert row.spread[0] <= row.ratio <= row.spread[1]
+    assert row.reached is True
+    assert row.seconds is not None
+    assert row.seconds >= 0.005
+
+
+def test_a_process_that_ends_in_the_middle_is_a_row_with_its_reason(processes: dict[str, Peer]) -> None:
+    (row,) = compare(Case("sums", "ending_later", {}, ("peer",), 24.0, NUMBERS), processes, rounds=2, pause=0)
+    assert (row.ratio, row.reason) == (None, "its process ended: adder: out of digits")
+    (row,) = compare(case("peer"), processes, rounds=2, pause=0)
+    assert row.ratio is not None  # the next case starts them anew

@@ -1,0 +1,106 @@
+"""What a run prints, and what it knows of the machine."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import bertkit
+from bench import forward, machine, measure, peer, pipe, texts
+from bench.measure import Bar, Row
+from bench.run import as_json, main, to_markdown, workloads
+from bertkit.text import Tokenizer
+
+GOOD = Row(
+    "query", "slow", 1.5, (1.4, 1.6), 0.002, 0.003, 1e8, 1e-7, 1.0, 8, Bar(1.3), {"slow": "2.1"}
+)  # fmt: skip
+LATE = Row("query", "missing", bar=Bar(1.3), reason="not built yet: make bench-install")
+
+
+def test_a_row_tells_ratio_spread_and_the_share_of_the_peak() -> None:
+    told = as_json(GOOD, peak=1e11)
+    assert told | {"case": "query", "peer": "slow", "ratio": 1.5, "spread": [1.4, 1.6], "reached": True} == told
+    assert (told["share"], told["peer_share"]) == (0.5, 0.333)  # 1e8 operations in 2 and 3 ms of 1e11 a second
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_an_absent_peer_is_a_row_with_its_reason() -> None:
+    told = as_json(LATE, peak=1e11)
+    assert (told["ratio"], told["spread"], told["reached"]) == (None, None, None)
+    assert told["reason"] == "not built yet: make bench-install"
+
+
+def test_the_table() -> None:
+    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"1": 80.0, "2": 150.0}, "others_cores": 0.0}
+    slow = Row("fixed", "quick", 0.9, (0.8, 0.95), 0.003, 0.002, 1e8, 1e-7, 1.0, 8, Bar(1.0, within_spread=True))
+    shown = to_markdown({"workload": "w", "machine": about, "rows": [as_json(row, 1e11) for row in (GOOD, slow, LATE)]})
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+    assert "| slow (slow 2.1) | 1.50 | 1.40–1.60 | 2.0 | 3.0 | 50%, peer 33% | 1.000000 | ≥ 1.3: reached |" in shown
+    assert "≥ 1 within spread: **not reached**" in shown
+    assert "| none: not built yet: make bench-install |" in shown
+    assert "80 on 1, 150 on 2 threads" in shown
+
+
+def test_the_machine_is_described_without_its_name() -> None:
+    told = machine.description(2)
+    assert told["torch"] == torch.__version__
+    assert told["cpu"]
+    assert not platform.node() or platform.node() not in json.dumps(told)
+
+
+def test_the_peak_is_a_speed_and_threads_are_put_back() -> None:
+    before = torch.get_num_threads()
+    assert 1e9 < machine.peak(1, seconds=0.05) < 1e13
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs /proc, to see what others do")
+def test_the_work_of_our_processes_is_ours() -> None:
+    before = machine.Usage.now()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"], check=True)
+    after = machine.Usage.now()
+    assert before is not None
+    assert after is not None
+    assert after.ours - before.ours > 0.45
+    assert after.all - before.all > 0.45
+    assert machine.others(machine.Usage(0, 10, 4), machine.Usage(10, 30, 19)) == 0.5
+
+
+def test_an_unknown_workload_is_told_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backward"]) == 1
+    assert "forward" in capsys.readouterr().err
+
+
+def test_every_case_names_contestants_that_exist() -> None:
+    for workload in workloads().values():
+        found = list(workload.cases(quick=True))
+        assert len({case.name for case in found}) == len(found) > 0
+        for case in found:
+            assert {*case.peers, "bertkit"} <= set(peer.names())
+            assert set(case.bars) <= set(case.peers)
+            assert case.flops > 0
+
+
+def test_operations_are_those_that_torch_counts(tokenizer: Tokenizer) -> None:
+    model = bertkit.create("bert-tiny", tokenizer, seed=0)
+    with FlopCounterMode(display=False) as counter:
+        model.record("the cat sat on a mat")  # [CLS], six words, [SEP]; it multiplies the scores out
+    assert forward.flops([8], layers=2, width=128, inner=512) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("module", [forward, machine, measure, pipe, texts])
+def test_examples_in_the_bench_are_true(module: ModuleType) -> None:
+    done = doctest.testmod(module)
+    assert done.attempted > 0
+    assert done.failed == 0
