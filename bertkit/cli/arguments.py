@@ -22,7 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to 
 
 _LATIN = "convert it first, for example: iconv -f latin1 -t utf-8 {name}"
 _FOREIGN = {
-    b"\x1f\x8b": "it is compressed, unpack it on the way: zcat {name} | bertkit ... --input -",
+    b"\x1f\x8b": "it is compressed, unpack it on the way (zcat {name} | …) and give - in its place",
     b"\xff\xfe": "it is UTF-16, convert it first: iconv -f utf-16 -t utf-8 {name}",
     b"\xfe\xff": "it is UTF-16, convert it first: iconv -f utf-16 -t utf-8 {name}",
 }

@@ -60,8 +60,9 @@ def run(
     truncate: Annotated[
         Truncate,
         typer.Option(
-            help="Texts too long for the model: head, tail, head+tail keep these parts of them, chunk reads all of it "
-            "and takes the mean, error refuses them."
+            metavar="POLICY",
+            help="Texts too long for the model: head, tail or head+tail keep these parts, chunk reads them whole "
+            "and takes the mean, error refuses them.",
         ),
     ] = Truncate.HEAD,
     stride: Annotated[

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +39,7 @@ def run(
     fields: Annotated[
         str | None, typer.Option(metavar="COLUMNS", help="Only these columns, from 1: 2,3. Means --tsv.")
     ] = None,
+    header: Annotated[bool, typer.Option("--header", help="The first line names the columns: leave it out.")] = False,
     limit: Annotated[
         int | None, typer.Option(metavar="TOKENS", min=3, help="Judge by this limit instead of the model's.")
     ] = None,
@@ -59,10 +62,11 @@ def run(
 
     The proposal is the smallest multiple of 8 into which 95 % of the texts fit whole, at most the model's limit.
 
-    For it and for the limit, what each truncation policy would cut is shown. Memory stays the same for any file.
+    For it and for the limit, what each truncation policy would cut is shown. Memory does not grow with the lines.
     """
-    if not 0 < keep <= 100:
-        raise BertkitError(f"--keep {keep:g} is no share of the texts: give per cents above 0, up to 100")
+    if not 1 < keep <= 100:
+        meant = f": did you mean --keep {keep * 100:g}?" if 0 < keep <= 1 else ": give per cents above 1, up to 100"
+        raise BertkitError(f"--keep {keep:g} is no share of the texts in per cents{meant}")
     wanted = None if fields is None else _numbers("--fields", fields, "2,3")
     allowed = None if budgets is None else _numbers("--budgets", budgets, "50,200,200")
     _require_readable(file)
@@ -71,26 +75,34 @@ def run(
 
     from bertkit.cli.progress import counting
     from bertkit.text.lengths import count, policies
+    from bertkit.text.prompt import Prompted
     from bertkit.text.summary import Summary
 
-    tokenizer, own = _open(model)
+    tokenizer, own, prompt = _open(model)
     with counting("counting", None if file == "-" else file) as (watched, advance):
         found = watched(lines(file))
-        inputs = ([text] for text in found) if not tsv and wanted is None else _cells(found, wanted)
-        lengths = count(inputs, tokenizer, advance)
+        if header:
+            next(found, None)
+        whole = not tsv and wanted is None  # a line is a text
+        inputs = ([prompt + text] for text in _hinting(found)) if whole else _cells(found, wanted)
+        lengths = count(inputs, tokenizer, advance, None if allowed is None else len(allowed))
     with lengths:
-        asked = policies(lengths.fields, allowed, stride)
+        asked = policies(lengths.fields if lengths.texts else 1, allowed if lengths.texts else None, stride)
+        if whole and prompt:
+            tokens = len(tokenizer.encode(prompt, special_tokens=False))
+            asked = {name: Prompted(policy, tokens) for name, policy in asked.items()}
         name = "standard input" if file == "-" else file
-        summary = Summary.of(lengths, asked, limit or own, keep / 100, name, model)
+        said = prompt if whole else ""
+        summary = Summary.of(lengths, asked, limit or own, keep / 100, name, model, said)
     if html is not None:
         summary.page().write(html, overwrite)
-    typer.echo(to_json(summary.json()) if as_json else _drawn(summary))
+    typer.echo(to_json(summary.json()) if as_json else _drawn(summary, own))
     if html is not None:
         typer.echo(f"bertkit: wrote {html}. Next: open it in a browser", err=True)
 
 
-def _open(model: str) -> tuple[Tokenizer, int]:
-    """The tokenizer of a model and the tokens it takes; no weights are read."""
+def _open(model: str) -> tuple[Tokenizer, int, str]:
+    """The tokenizer of a model, the tokens it takes, and its default prompt; no weights are read."""
     from bertkit.weights import find, folder
 
     try:
@@ -101,7 +113,7 @@ def _open(model: str) -> tuple[Tokenizer, int]:
         ) from None
     home = folder.home(path)
     tokenizer = folder.read_tokenizer(home)
-    return tokenizer, folder.limit_of(path, home, tokenizer)
+    return tokenizer, folder.limit_of(path, home, tokenizer), folder.default_prompt(path)
 
 
 def _numbers(option: str, given: str, example: str) -> tuple[int, ...]:
@@ -132,6 +144,16 @@ def _require_writable(html: Path, overwrite: bool) -> None:
         raise BertkitError(f"--html {html} exists. Give another name, or add --overwrite to replace it")
 
 
+def _hinting(found: Iterator[str]) -> Iterator[str]:
+    """The lines; a word on the way where the first ones look like columns or JSON, for they are counted as they are."""
+    first = list(islice(found, 20))
+    if len(first) > 1 and all("\t" in line for line in first):
+        typer.echo("bertkit: every line has tabs, which are counted as text. For one column: --fields 1", err=True)
+    elif first and first[0][:1] in ("{", "["):
+        typer.echo("bertkit: this looks like JSON, whose marks are counted as text. Give a file of texts", err=True)
+    yield from chain(first, found)
+
+
 def _cells(found: Iterator[str], wanted: Sequence[int] | None) -> Iterator[list[str]]:
     """The fields of each line: all columns, or the wanted ones."""
     first = None
@@ -148,15 +170,32 @@ def _cells(found: Iterator[str], wanted: Sequence[int] | None) -> Iterator[list[
         yield cells if wanted is None else [cells[place - 1] for place in wanted]
 
 
-def _drawn(summary: Summary) -> str:
-    """Histogram, facts, proposal, and a table for each of the two lengths."""
-    parts = [_histogram(summary), to_text(summary.facts()), f"Proposed sequence length: {summary.proposed()}"]
+def _drawn(summary: Summary, own: int) -> str:
+    """Histogram, facts, proposal, and a table for each of the two lengths; `own` is the model's limit."""
+    parts = [_histogram(summary), to_text(summary.facts()), _fold(f"Proposed sequence length: {summary.proposed()}")]
     for limit, place in summary.places().items():
         table = f"At {limit} tokens, {place}:\n{_table(summary, limit)}"
-        parts.append(table if summary.matters(limit) else summary.untouched(limit, place))
-    if summary.proposal.length < summary.limit:
+        parts.append(table if summary.matters(limit) else _fold(summary.untouched(limit, place)))
+    if summary.proposal.length < own and summary.lengths.own_tokens and _loads(summary.model):
         parts.append(f"Next: model = bertkit.load({summary.model!r}); model.limit = {summary.proposal.length}")
     return "\n\n".join(parts)
+
+
+def _loads(model: str) -> bool:
+    """Whether there is more than a tokenizer."""
+    from bertkit.weights import find, folder
+
+    home = folder.home(find.find(model))
+    return any((home / name).is_file() for name in ("config.json", "bert_config.json"))
+
+
+def _texts(count: int) -> str:
+    return f"{count:,} {'text' if count == 1 else 'texts'}"
+
+
+def _fold(sentence: str) -> str:
+    width = max(shutil.get_terminal_size().columns, 20)
+    return textwrap.fill(one_line(sentence), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _histogram(summary: Summary) -> str:
@@ -175,9 +214,9 @@ def _histogram(summary: Summary) -> str:
         place = next((place for place, edge in enumerate(bins.edges[1:]) if length < edge), None)
         if place is not None and length >= bins.edges[0]:
             marks[place] = f"{marks[place]}, {word} {length}" if place in marks else f"{word} {length}"
-    title = one_line(f"Tokens per text in {summary.source}, with [CLS] and [SEP], by the tokenizer of {summary.model}")
+    title = f"Tokens per text in {summary.source}, with [CLS] and [SEP], by {summary.counted_by()}"
     width = shutil.get_terminal_size().columns
-    return f"{title}\n{drawing.bars(labels, counts, width, marks, drawing.is_plain())}"
+    return f"{_fold(title)}\n{drawing.bars(labels, counts, width, marks, drawing.is_plain())}"
 
 
 def _table(summary: Summary, limit: int) -> str:
@@ -187,8 +226,8 @@ def _table(summary: Summary, limit: int) -> str:
         cells = (f"{found.cut_texts:,}", f"{texts:.2%}", f"{found.cut_tokens:,}", f"{tokens:.2%}", f"{found.chunks:,}")
         said = ""
         if found.refused_texts:
-            said = f"refuses {found.refused_texts:,} texts"
+            said = f"refuses {_texts(found.refused_texts)}"
         elif found.chunked_texts:
-            said = f"of {found.chunked_texts:,} texts"
+            said = f"of {_texts(found.chunked_texts)}" + ", by the last field" * (summary.lengths.fields > 1)
         rows.append((found.policy, *cells, said))
     return in_columns(rows, (False, True, True, True, True, True, False))

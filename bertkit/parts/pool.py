@@ -35,6 +35,11 @@ class Pool(Spec):
         """How wide its vectors are on an encoder of this width."""
         return encoder
 
+    def join(self, chunks: Tensor, tokens: Tensor) -> Tensor:
+        """One vector [W] from those of a text's chunks [C, W], of which each has so many tokens [C]: their mean, by
+        tokens. Where the pool is a mean over tokens, this is the mean over all that were read."""
+        return (chunks * (tokens / tokens.sum())[:, None]).sum(0).to(chunks.dtype)
+
     def build(self, network: NetworkModule) -> PoolModule:
         return PoolModule(self, network)
 
@@ -73,6 +78,9 @@ class Max(OneLayer):
     def reduce(self, states: Sequence[Tensor], layout: Layout) -> Tensor:
         return layout.max(states[0])
 
+    def join(self, chunks: Tensor, tokens: Tensor) -> Tensor:
+        return chunks.amax(0)
+
 
 @dataclass(frozen=True)
 class SqrtMean(OneLayer):
@@ -81,6 +89,9 @@ class SqrtMean(OneLayer):
     def reduce(self, states: Sequence[Tensor], layout: Layout) -> Tensor:
         mean = layout.mean(states[0])  # [B, W]
         return mean * _lengths(layout, mean.device)[:, None].sqrt().to(mean.dtype)
+
+    def join(self, chunks: Tensor, tokens: Tensor) -> Tensor:
+        return ((chunks * tokens.sqrt()[:, None]).sum(0) / tokens.sum().sqrt()).to(chunks.dtype)
 
 
 @dataclass(frozen=True)
@@ -166,6 +177,11 @@ class Concat(Pool):
     def width(self, encoder: int) -> int:
         return sum(pool.width(encoder) for pool in self.pools)
 
+    def join(self, chunks: Tensor, tokens: Tensor) -> Tensor:
+        encoder = chunks.shape[1] // self.width(1)
+        parts = torch.split(chunks, [pool.width(encoder) for pool in self.pools], 1)
+        return torch.cat([pool.join(part, tokens) for pool, part in zip(self.pools, parts, strict=True)])
+
     def build(self, network: NetworkModule) -> PoolModule:
         return ConcatModule(self, network)
 
@@ -183,6 +199,9 @@ class AfterPrompt(Pool):
 
     def width(self, encoder: int) -> int:
         return self.pool.width(encoder)
+
+    def join(self, chunks: Tensor, tokens: Tensor) -> Tensor:
+        return self.pool.join(chunks, (tokens - self.tokens).clamp(min=1))
 
     def build(self, network: NetworkModule) -> PoolModule:
         return AfterPromptModule(self, network)

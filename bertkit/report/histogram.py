@@ -59,6 +59,8 @@ class Histogram:
             raise BertkitError("edges must grow from left to right, and counts be 0 or more")
         require_finite("marks", [mark.at for mark in self.marks])
         require_finite("beyond", [self.beyond])
+        if self.beyond < 0:
+            raise BertkitError(f"beyond is {self.beyond}: a count is never below 0")
 
     def html(self) -> Html:
         """The chart as a figure."""

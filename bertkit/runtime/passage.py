@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -11,14 +12,12 @@ import torch
 from torch import Tensor
 
 from bertkit.batch import Batch, Packed, collate
-from bertkit.errors import about
+from bertkit.errors import BertkitError, about
 from bertkit.runtime.stream import Rows, batches, example
 from bertkit.text import Tokenizer, stitch
 from bertkit.text.reading import read
 from bertkit.text.truncate import Cut, Policy
-
-GROUP = 256
-"""inputs that are read together"""
+from bertkit.text.window import windows
 
 TokenEngine = Callable[[Batch], list[Rows]]
 """A batch in, one array [tokens, ...] per example out, in the order of the examples."""
@@ -81,7 +80,7 @@ class Passage:
         for first, after in pairwise([*firsts, length]):
             if there[first]:
                 chances = np.exp(logits[first] - logits[first].max())
-                best, (start, end) = int(chances.argmax()), (offsets[first][0], offsets[after - 1][1])
+                best, (start, end) = int(chances.argmax()), self._slice(offsets[first], offsets[after - 1])
                 score = float(chances[best] / chances.sum())
                 out.append(Tagged(self.text[start:end], labels[best], score, start, end))
         return out
@@ -91,24 +90,41 @@ class Passage:
         firsts, lasts = [rows[:, 0] for rows in self.rows], [rows[:, 1] for rows in self.rows]
         found = stitch.spans(firsts, lasts, self.windows, -1, self.lengths[-1], top, longest)
         offsets = self._encodings[-1].offsets
-        places = [(offsets[span.first][0], offsets[span.last][1], span.score) for span in found]
+        places = [(*self._slice(offsets[span.first], offsets[span.last]), span.score) for span in found]
         return [Answer(self.text[start:end], score, start, end) for start, end, score in places]
+
+    def _slice(self, first: tuple[int, int], last: tuple[int, int]) -> tuple[int, int]:
+        """From the first token to the last, with the accents that follow it: normalising dropped them."""
+        end = last[1]
+        while end < len(self.text) and unicodedata.combining(self.text[end]):
+            end += 1
+        return first[0], end
 
 
 def passages(
-    inputs: Iterable[Sequence[str]], tokenizer: Tokenizer, engine: TokenEngine, policy: Policy, cut: Cut
+    inputs: Iterable[Sequence[str]], tokenizer: Tokenizer, engine: TokenEngine, limit: int, policy: Policy, cut: Cut
 ) -> Iterator[Passage]:
-    """Inputs of any number and length, a group at a time in memory, each with what the engine says of it."""
-    source, seen = iter(inputs), 0
-    while group := list(islice(source, GROUP)):
+    """Inputs of any number and length, a window at a time in memory, each with what the engine says of it."""
+    seen = 0
+    for window in windows(checked(inputs), lambda fields: sum(map(len, fields))):
+        cut.latest.clear()
         made = []
-        for index, fields in enumerate(group, start=seen):
+        for index, fields in enumerate(window, start=seen):
             with about(f"texts[{index}]"):
-                made.append(Passage(fields, tokenizer, cut.limit, policy))
+                made.append(Passage(fields, tokenizer, limit, policy))
             cut.count(index, made[-1].lengths, made[-1].windows)
         _run(made, engine)
         yield from made
-        seen += len(group)
+        seen += len(window)
+
+
+def checked(inputs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """The inputs; one with a field that is no text is named by its place."""
+    for index, fields in enumerate(inputs):
+        for text in fields:
+            if not isinstance(text, str):
+                raise BertkitError(f"texts[{index}] is {text!r} ({type(text).__name__}), not a str")
+        yield fields
 
 
 def _run(group: Sequence[Passage], engine: TokenEngine) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bertkit.batch import Batch, Example, Packed, collate
 from bertkit.errors import BertkitError, about
 from bertkit.text import Tokenizer
 from bertkit.text.reading import assemble
-from bertkit.text.truncate import Cut, KeepHead, Policy
+from bertkit.text.truncate import Cut, Policy, Window
 from bertkit.text.window import windows
 
 BATCH_TOKENS = 2048
@@ -28,25 +28,14 @@ Join = Callable[[Rows, Rows], Rows]
 """The rows of a text's chunks [C, ...] and how many tokens each has [C] -> the row of the text [...]."""
 
 
-def mean_of_chunks(rows: Rows, tokens: Rows) -> Rows:
-    """The mean of the chunks, each counted by its tokens: for mean pooling, the mean over all tokens that were read."""
-    mean: Rows = np.average(rows, axis=0, weights=tokens).astype(rows.dtype)
-    return mean
-
-
-def max_of_chunks(rows: Rows, tokens: Rows) -> Rows:
-    """The maximum of the chunks, dimension by dimension: for maximum pooling, that over all tokens that were read."""
-    maximum: Rows = rows.max(axis=0)
-    return maximum
-
-
 def stream(
     texts: Iterable[str],
     tokenizer: Tokenizer,
     engine: Engine,
+    join: Join,
+    limit: int,
+    policy: Policy,
     cut: Cut,
-    policy: Policy = KeepHead(),  # noqa: B008 - frozen
-    join: Join = mean_of_chunks,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Rows]:
     """One array of rows for each window of texts. `progress` hears how many texts each batch finished."""
@@ -55,9 +44,9 @@ def stream(
         with about(f"texts from number {seen} on") if seen else nullcontext():
             encoded = tokenizer.ids_of_many(window)
         cut.latest.clear()
-        chunks = [_chunks(ids, tokenizer, cut, policy, seen + place) for place, ids in enumerate(encoded)]
+        chunks = [_chunks(ids, limit, policy, cut, seen + place) for place, ids in enumerate(encoded)]
         seen += len(window)
-        yield _joined(_run(chunks, engine, progress), chunks, join)
+        yield _joined(_run(chunks, tokenizer, engine, progress), chunks, join)
 
 
 def checked(texts: Iterable[str]) -> Iterator[str]:
@@ -92,24 +81,39 @@ def example(ids: Sequence[int], segments: Sequence[int] | None = None) -> Exampl
     return Example({"ids": tokens, "segments": np.zeros_like(tokens) if segments is None else np.asarray(segments)})
 
 
-def _chunks(ids: list[int], tokenizer: Tokenizer, cut: Cut, policy: Policy, index: int) -> list[list[int]]:
+class _Chunk(NamedTuple):
+    """A window of a text, kept as slices of its ids until it is needed: overlapping chunks may be many."""
+
+    ids: list[int]
+    """of the whole text, [CLS] and [SEP] included"""
+    window: Window | None
+    """None for all of it"""
+    length: int
+
+    def read(self, tokenizer: Tokenizer) -> list[int]:
+        return self.ids if self.window is None else assemble([self.ids[1:-1]], self.window, tokenizer).ids
+
+
+def _chunks(ids: list[int], limit: int, policy: Policy, cut: Cut, index: int) -> list[_Chunk]:
     """A text, as its ids between [CLS] and [SEP], in the windows that the policy makes of it."""
     lengths = [len(ids) - 2]
     with about(f"texts[{index}] (line {index + 1})"):
-        kept = policy.windows(lengths, cut.limit - 2)
+        kept = policy.windows(lengths, limit - 2)
     if kept == [(((0, lengths[0]),),)]:
-        return [ids]
+        return [_Chunk(ids, None, len(ids))]
     cut.count(index, lengths, kept)
-    return [assemble([ids[1:-1]], window, tokenizer).ids for window in kept]
+    return [_Chunk(ids, window, 2 + sum(stop - start for start, stop in window[0])) for window in kept]
 
 
-def _run(chunks: list[list[list[int]]], engine: Engine, progress: Callable[[int], None] | None) -> Rows:
+def _run(
+    chunks: list[list[_Chunk]], tokenizer: Tokenizer, engine: Engine, progress: Callable[[int], None] | None
+) -> Rows:
     """A row for each chunk, text after text."""
-    rows = [ids for parts in chunks for ids in parts]
+    rows = [chunk for parts in chunks for chunk in parts]
     texts = [int(number == 0) for parts in chunks for number in range(len(parts))]  # a text counts once
     out: Rows | None = None
-    for indices in batches([len(ids) for ids in rows]):
-        made = engine(collate([example(rows[index]) for index in indices], Packed))
+    for indices in batches([chunk.length for chunk in rows]):
+        made = engine(collate([example(rows[index].read(tokenizer)) for index in indices], Packed))
         if out is None:
             out = np.empty((len(rows), *made.shape[1:]), dtype=made.dtype)
         out[indices] = made
@@ -119,7 +123,7 @@ def _run(chunks: list[list[list[int]]], engine: Engine, progress: Callable[[int]
     return out
 
 
-def _joined(rows: Rows, chunks: list[list[list[int]]], join: Join) -> Rows:
+def _joined(rows: Rows, chunks: list[list[_Chunk]], join: Join) -> Rows:
     """One row per text."""
     if len(rows) == len(chunks):
         return rows
@@ -127,6 +131,6 @@ def _joined(rows: Rows, chunks: list[list[list[int]]], join: Join) -> Rows:
     at = 0
     for index, parts in enumerate(chunks):
         own = rows[at : at + len(parts)]
-        out[index] = own[0] if len(parts) == 1 else join(own, np.array([len(ids) for ids in parts]))
+        out[index] = own[0] if len(parts) == 1 else join(own, np.array([chunk.length for chunk in parts]))
         at += len(parts)
     return out

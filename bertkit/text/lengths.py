@@ -24,6 +24,7 @@ from typing import IO, Any
 import numpy as np
 
 from bertkit.errors import BertkitError, about
+from bertkit.text.prompt import Prompted
 from bertkit.text.tokenizer import Tokenizer
 from bertkit.text.truncate import POLICIES, Budgets, Chunk, Keep, KeepHead, Policy, Refuse, lost
 from bertkit.text.window import windows
@@ -65,6 +66,11 @@ class Proposal:
     """the share of texts that fit whole into `length`"""
     kept: float
     """the share of the texts' own tokens that one window of `length` keeps"""
+
+    @property
+    def short(self) -> bool:
+        """Whether fewer texts fit than was asked."""
+        return self.fits < self.keep - 1e-9
 
 
 @dataclass
@@ -172,7 +178,7 @@ class Lengths:
             try:
                 made = policy.windows(lengths, room)
             except BertkitError:
-                if not isinstance(policy, Refuse):
+                if not _refuses(policy):
                     raise
                 refused += often
                 continue
@@ -194,6 +200,8 @@ class Lengths:
 
     def _rows(self, room: int, everything: bool) -> Iterator[tuple[list[int], int]]:
         """Lengths of fields and how often they occur; only those over the room, if what fits is left alone anyway."""
+        if self._held.closed:
+            raise BertkitError("these lengths are closed, only their counts are left: ask within the `with` block")
         size = self.fields * np.dtype(np.int32).itemsize
         self._held.seek(0)
         while block := self._held.read(BLOCK * size):
@@ -209,19 +217,23 @@ def count(
     inputs: Iterable[Sequence[str]],
     tokenizer: Tokenizer,
     progress: Callable[[int], None] | None = None,
+    fields: int | None = None,
 ) -> Lengths:
     """Count inputs of one field or several, in bounded memory. `progress` hears how many each window finished.
 
-    All inputs must have as many fields as the first.
+    All inputs must have as many fields as the first, or as `fields` says.
     """
     lengths = Lengths()
     seen = 0
-    for window in windows(inputs, lambda fields: sum(map(len, fields))):
-        if not seen:
-            lengths.fields = len(window[0])
-        _require_fields(window, lengths.fields, seen)
-        with about(f"inputs from number {seen + 1} on"):
+    for window in windows(_checked(inputs, fields), lambda fields: sum(map(len, fields))):
+        lengths.fields = len(window[0])
+        try:
             encoded = tokenizer.ids_of_many([text for fields in window for text in fields])
+        except BertkitError:
+            for place, texts in enumerate(window):  # once more, one by one, to say which
+                with about(f"input {seen + place + 1}"):
+                    tokenizer.ids_of_many(texts)
+            raise
         sizes = np.fromiter((len(ids) - 2 for ids in encoded), dtype=np.int32, count=len(encoded))
         lengths.add(sizes.reshape(len(window), lengths.fields))
         seen += len(window)
@@ -256,7 +268,18 @@ def _has_budgets(policy: Policy) -> bool:
     return isinstance(policy, Keep) and isinstance(policy.share, Budgets)
 
 
-def _require_fields(window: Sequence[Sequence[str]], fields: int, seen: int) -> None:
-    for place, given in enumerate(window):
-        if len(given) != fields or not fields:
-            raise BertkitError(f"input {seen + place + 1} has {len(given)} fields where the first has {fields}")
+def _refuses(policy: Policy) -> bool:
+    return isinstance(policy.policy if isinstance(policy, Prompted) else policy, Refuse)
+
+
+def _checked(inputs: Iterable[Sequence[str]], fields: int | None) -> Iterator[Sequence[str]]:
+    """The inputs; what is none, or has other fields than the first, is named by its place."""
+    wanted = None if fields is None else f"{fields} are asked for"
+    for number, given in enumerate(inputs, start=1):
+        if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+            raise BertkitError(f"input {number} is {given!r}: it must be a list of its fields, each a str")
+        if wanted is None:
+            fields, wanted = len(given), f"the first has {len(given)}"
+        if len(given) != fields or not given:
+            raise BertkitError(f"input {number} has {len(given)} fields where {wanted}")
+        yield given

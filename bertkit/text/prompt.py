@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertkit.text.truncate import Pieces, Policy, Window
+from bertkit.errors import BertkitError
+from bertkit.text.truncate import KeepHead, Pieces, Policy, Window
 
 
 @dataclass(frozen=True)
 class Prompted(Policy):
-    """Another policy for what follows a prompt; its tokens, up to half of the room, stay in every window.
+    """Another policy for what follows a prompt, whose tokens stay whole in every window.
+
+    A prompt that fills the room can only be cut to its beginning, as sentence-transformers does.
 
     >>> from bertkit.text.truncate import Chunk, KeepHead, KeepTail
     >>> Prompted(KeepTail(), tokens=2).windows([9], room=5)
@@ -26,8 +29,14 @@ class Prompted(Policy):
 
     def windows(self, lengths: Sequence[int], room: int) -> list[Window]:
         (length,) = lengths
-        kept = min(self.tokens, room // 2, length)
-        return [(_behind(kept, pieces),) for (pieces,) in self.policy.windows([length - kept], room - kept)]
+        kept = min(self.tokens, length)
+        if kept < room or length <= room:
+            return [(_behind(kept, pieces),) for (pieces,) in self.policy.windows([length - kept], room - kept)]
+        if isinstance(self.policy, KeepHead):
+            return [(((0, room),),)]
+        raise BertkitError(
+            f"the prompt has {kept} tokens, and there is room for {room} in all: shorten it, or take truncate='head'"
+        )
 
 
 def _behind(kept: int, pieces: Pieces) -> Pieces:

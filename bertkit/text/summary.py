@@ -45,6 +45,8 @@ class Summary:
     lengths: Lengths
     proposal: Proposal
     outcomes: list[Outcome]
+    prompt: str = ""
+    """what the model writes before each text, which was counted with it"""
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class Summary:
         keep: float = 0.95,
         source: str = "the texts",
         model: str = "the model",
+        prompt: str = "",
     ) -> Summary:
         """Propose a length that keeps a share of the texts, and ask each policy there and at the limit."""
         if not lengths.texts:
@@ -62,7 +65,11 @@ class Summary:
         proposal = lengths.propose(limit, keep)
         places = dict.fromkeys((proposal.length, limit))  # one where both are the same
         outcomes = [lengths.outcome(name, policy, at) for at in places for name, policy in policies.items()]
-        return cls(source, model, limit, lengths, proposal, outcomes)
+        return cls(source, model, limit, lengths, proposal, outcomes, prompt)
+
+    def counted_by(self) -> str:
+        """Whose tokens these are."""
+        return f"the tokenizer of {self.model}" + (f", after its prompt {self.prompt!r}" if self.prompt else "")
 
     def percentiles(self) -> dict[int, int]:
         """The length that so many per cent of the texts do not exceed."""
@@ -117,7 +124,7 @@ class Summary:
             f"{found.length} tokens keep {percent(found.fits)} of the texts whole, "
             f"and {percent(found.kept)} of all tokens."
         )
-        if found.needed > found.length and found.fits < found.keep:
+        if found.needed > found.length and found.short:
             said += (
                 f" {found.keep * 100:g} % would need {found.needed:,} tokens, which is above the limit of {self.limit}."
             )
@@ -131,6 +138,7 @@ class Summary:
         return {
             "source": self.source,
             "model": self.model,
+            "prompt": self.prompt,
             "limit": self.limit,
             "texts": lengths.texts,
             "fields": lengths.fields,
@@ -166,7 +174,7 @@ class Summary:
         """The summary as a page for a browser."""
         fields = f", in inputs of {self.lengths.fields} fields each" if self.lengths.fields > 1 else ""
         intro = (
-            f"Counted with the tokenizer of {self.model}{fields}. Lengths include the special tokens "
+            f"Counted with {self.counted_by()}{fields}. Lengths include the special tokens "
             "[CLS] and [SEP]; lost tokens are those of the texts alone."
         )
         glance: list[Part] = [Facts(self.facts()), self._note()]
@@ -181,8 +189,8 @@ class Summary:
         return Page(f"Token lengths of {self.source}", sections, intro)
 
     def _note(self) -> Note:
-        short = self.proposal.fits < self.proposal.keep
-        return Note(f"Proposed sequence length: {self.proposed()}", "warning" if short else "good")
+        kind = "warning" if self.proposal.short else "good"
+        return Note(f"Proposed sequence length: {self.proposed()}", kind)
 
     def _chart(self) -> Histogram:
         bins = self.bins(96)
@@ -212,7 +220,7 @@ def row(outcome: Outcome, lengths: Lengths) -> tuple[object, ...]:
     """An outcome, as a table shows it."""
     return (
         outcome.policy,
-        DOES[outcome.policy.split()[0]],
+        DOES[outcome.policy.split()[0]] + " of the last field" * (outcome.policy == "chunk" and lengths.fields > 1),
         outcome.cut_texts,
         outcome.cut_texts / lengths.texts,
         outcome.cut_tokens,

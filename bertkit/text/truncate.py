@@ -105,9 +105,10 @@ class Refuse(Policy):
 
     def windows(self, lengths: Sequence[int], room: int) -> list[Window]:
         if sum(lengths) > room:
+            names = [name for name in POLICIES if name != "error" and (len(lengths) > 1 or name != "longest-first")]
             raise BertkitError(
                 f"it has {sum(lengths):,} tokens, and there is room for {room}: shorten it, or choose what happens to "
-                f"long texts with truncate= (--truncate): {', '.join(name for name in POLICIES if name != 'error')}"
+                f"long texts with truncate= (--truncate): {', '.join(names)}"
             )
         return [tuple(((0, length),) for length in lengths)]
 
@@ -173,7 +174,7 @@ class Chunk(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.stride is not None and self.stride < 1:
+        if self.stride is not None and (self.stride is True or self.stride < 1):
             raise BertkitError(f"Chunk.stride is {self.stride}: it must be at least 1, or None for chunks side by side")
 
     def windows(self, lengths: Sequence[int], room: int) -> list[Window]:
@@ -239,7 +240,7 @@ class Cut:
     """What a policy did so far to inputs that are too long."""
 
     limit: int = 0
-    """how many tokens a window may have, special ones included; set by who does the cutting"""
+    """how many tokens a window may have, special ones included; set by who does the cutting, and only for `among`"""
     texts: int = 0
     """how many inputs lost tokens"""
     tokens: int = 0
@@ -261,21 +262,26 @@ class Cut:
         if gone or len(windows) > 1:
             self.latest[index] = gone, len(windows)
 
+    def add(self, other: Cut) -> None:
+        """Take over what another counted after this one."""
+        self.limit, self.latest = other.limit, other.latest
+        self.texts += other.texts
+        self.tokens += other.tokens
+        self.chunked += other.chunked
+        self.chunks += other.chunks
+
     def among(self, count: int) -> str:
         """One line for a reader; empty where nothing was too long.
 
         >>> Cut(256, texts=1, tokens=146).among(7)
-        'of 7 texts 1 was cut to 256 tokens (146 tokens lost)'
+        '1 of 7 texts cut to 256 tokens (146 tokens lost)'
         >>> Cut(256, chunked=2, chunks=6).among(7)
-        'of 7 texts 2 were read in 6 chunks of at most 256 tokens'
+        '2 of 7 texts read in 6 chunks of at most 256 tokens'
         """
         said = []
         if self.texts:
-            said.append(f"{_were(self.texts)} cut to {self.limit} tokens ({self.tokens:,} tokens lost)")
+            said.append(f"{self.texts:,} {{}}cut to {self.limit} tokens ({self.tokens:,} tokens lost)")
         if self.chunked:
-            said.append(f"{_were(self.chunked)} read in {self.chunks:,} chunks of at most {self.limit} tokens")
-        return f"of {count:,} texts " + ", ".join(said) if said else ""
-
-
-def _were(count: int) -> str:
-    return f"{count:,} {'was' if count == 1 else 'were'}"
+            said.append(f"{self.chunked:,} {{}}read in {self.chunks:,} chunks of at most {self.limit} tokens")
+        of = f"of {count:,} {'text' if count == 1 else 'texts'} "
+        return ", ".join(part.format("" if number else of) for number, part in enumerate(said))

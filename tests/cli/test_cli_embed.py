@@ -58,7 +58,7 @@ def test_standard_input_to_npy_with_facts_for_a_program(
         "chunked_texts": 0,
         "chunks": 0,
     }
-    assert "of 4 texts 1 was cut to 512 tokens (90 tokens lost)" in ran.err
+    assert "1 of 4 texts cut to 512 tokens (90 tokens lost)" in ran.err
     np.testing.assert_array_equal(np.load(output), model.embed(texts))
 
 
@@ -211,7 +211,7 @@ def test_policies_for_long_texts(run: Bertkit, tiny: Path, model: Model, policy:
     assert [line["cut_tokens"] for line in found] == [0, lost]
     assert [line["chunks"] for line in found] == [1, 2 if policy == "chunk" else 1]
     np.testing.assert_array_equal([line["vector"] for line in found], model.embed(texts, truncate=policy))
-    said = "2 texts 1 was " + (
+    said = "1 of 2 texts " + (
         "read in 2 chunks of at most 512 tokens" if policy == "chunk" else "cut to 512 tokens (90 tokens lost)"
     )
     assert said in ran.err

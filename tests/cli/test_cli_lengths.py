@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.model import Model
+from bertkit.text.truncate import Cut
 from tests.cli.running import Bertkit
 
 
@@ -23,8 +24,9 @@ def test_drawn(run: Bertkit, tiny: Path, file: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COLUMNS", "60")
     ran = run("lengths", file, "--model", tiny, "--limit", 16)
     assert (ran.code, ran.err) == (0, "")
-    lines = ran.out.splitlines()
-    assert lines[0] == f"Tokens per text in {file}, with [CLS] and [SEP], by the tokenizer of {tiny}"
+    title, bars = ran.out.split("  3-4 │")
+    assert " ".join(title.split()) == f"Tokens per text in {file}, with [CLS] and [SEP], by the tokenizer of {tiny}"
+    lines = ["", *f"  3-4 │{bars}".splitlines()]
     assert lines[1:9] == [
         "  3-4 │████████████████████████████ 10   50.0%",
         "  5-6 │                              0    0.0%",
@@ -37,15 +39,16 @@ def test_drawn(run: Bertkit, tiny: Path, file: Path, monkeypatch: pytest.MonkeyP
     ]
     assert max(map(len, lines[1:15])) == 60
     assert lines[14] == "29-30 │██▊                           1    5.0%"
-    assert "Proposed sequence length: 8 tokens keep 95.0 % of the texts whole, and 73.5 % of all tokens." in lines
+    said = " ".join(ran.out.split())
+    assert "Proposed sequence length: 8 tokens keep 95.0 % of the texts whole, and 73.5 % of all tokens." in said
     table = ran.out.partition("At 16 tokens, the limit:\n")[2].splitlines()[:6]
     assert table == [
         "policy     texts cut  share  tokens lost   share  chunks",
-        "error              0  0.00%            0   0.00%       0  refuses 1 texts",
+        "error              0  0.00%            0   0.00%       0  refuses 1 text",
         "head               1  5.00%           14  16.87%       0",
         "tail               1  5.00%           14  16.87%       0",
         "head+tail          1  5.00%           14  16.87%       0",
-        "chunk              0  0.00%            0   0.00%       2  of 1 texts",
+        "chunk              0  0.00%            0   0.00%       2  of 1 text",
     ]
 
 
@@ -107,9 +110,10 @@ def test_page(run: Bertkit, tiny: Path, file: Path, tmp_path: Path) -> None:
         (["ragged.tsv", "--tsv"], "line 2 has 1 columns where line 1 has 2"),
         (["ragged.tsv", "--fields", "2"], "line 2 has 1 columns, and --fields asks for column 2"),
         (["ragged.tsv", "--fields", "0"], "--fields '0' is not a row of whole numbers"),
-        (["ragged.tsv", "--budgets", "9,9"], "2 budgets for inputs of 1 fields"),
+        (["ragged.tsv", "--budgets", "9,9"], "input 1 has 1 fields where 2 are asked for"),
         (["ragged.tsv", "--budgets", "a"], "write it like --budgets 50,200,200"),
-        (["ragged.tsv", "--keep", "0"], "--keep 0 is no share of the texts"),
+        (["ragged.tsv", "--keep", "0"], "--keep 0 is no share of the texts in per cents: give per cents above 1"),
+        (["ragged.tsv", "--keep", "0.95"], "did you mean --keep 95?"),
         (["wide.tsv", "--tsv", "--limit", "5"], "a limit of 5 tokens leaves no room for 9 fields"),
         (["ragged.tsv", "--html", "page.txt"], "must end in .html"),
         (["ragged.tsv", "--model", "nowhere/at all"], "--model DIR"),
@@ -128,3 +132,46 @@ def test_refused(
     assert ran.err.startswith("bertkit: error: ")
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_columns_and_headers_are_not_counted_unseen(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.tsv"
+    table.write_text("sentence\tlabel\n" + "the cat sat\t1\n" * 30)
+    ran = run("lengths", table, "-m", tiny, "--json")
+    assert "every line has tabs" in ran.err
+    assert json.loads(ran.out)["texts"] == 31
+    ran = run("lengths", table, "-m", tiny, "--fields", "1", "--header", "--json")
+    assert ran.err == ""
+    assert json.loads(ran.out)["lengths"] == {"5": 30}
+    (tmp_path / "a.json").write_text('{"a": 1}\n')
+    assert "looks like JSON" in run("lengths", tmp_path / "a.json", "-m", tiny).err
+
+
+def test_the_default_prompt_is_counted(run: Bertkit, model: Model, tmp_path: Path) -> None:
+    import bertkit
+
+    prompted = bertkit.Model(model.network, model.tokenizer)
+    prompted.prompts, prompted.default_prompt, prompted.limit = {"query": "the cat: "}, "query", 16
+    prompted.save(tmp_path / "prompted")
+    file = tmp_path / "texts.txt"
+    file.write_text("dog\n" + "dog " * 12 + "\n")
+    found = json.loads(run("lengths", file, "-m", tmp_path / "prompted", "--json").out)
+    before = len(model.tokenizer.encode("the cat: ", special_tokens=False))
+    assert (found["prompt"], found["lengths"]) == ("the cat: ", {str(before + 3): 1, str(before + 14): 1})
+    cut = Cut()
+    prompted.embed(["dog", "dog " * 12], cut=cut)
+    (head,) = [row for row in found["policies"] if row["policy"] == "head" and row["limit"] == 16]
+    assert (head["cut_texts"], head["cut_tokens"]) == (cut.texts, cut.tokens) == (1, before + 14 - 16)
+
+
+def test_next_is_only_said_where_it_works(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "vocab.txt").write_bytes((tiny / "vocab.txt").read_bytes())
+    file = tmp_path / "texts.txt"
+    file.write_text("cat dog\n")
+    assert "Next: model = bertkit.load" in run("lengths", file, "-m", tiny).out
+    assert "Next:" not in run("lengths", file, "-m", tmp_path / "words").out
+    file.write_text("cat " * 600 + "\n")
+    assert "Next:" not in run("lengths", file, "-m", tiny, "--limit", 1000).out
+    file.write_text("\n\n")
+    assert "Next:" not in run("lengths", file, "-m", tiny).out

@@ -108,3 +108,48 @@ def test_layers_that_are_not_there_and_unknown_names() -> None:
         named("pooler").build(network)
     with pytest.raises(BertkitError, match="unknown pool 'men': did you mean 'mean'"):
         named("men")
+
+
+def whole(pool: Pool, chunks: list[torch.Tensor]) -> torch.Tensor:
+    """A pool over all tokens of all chunks; where a pool has no such meaning, the mean of its vectors by tokens."""
+    together = torch.cat(chunks)
+    tokens = torch.tensor([float(len(chunk)) for chunk in chunks])
+    match pool:
+        case Concat(pools):
+            return torch.cat([whole(part, chunks) for part in pools])
+        case AfterPrompt(inner, skipped):
+            return whole(inner, [chunk[skipped:] for chunk in chunks])
+        case Mean():
+            return together.mean(0)
+        case Max():
+            return together.amax(0)
+        case SqrtMean():
+            return together.sum(0) / len(together) ** 0.5
+        case Cls():
+            return (torch.stack([chunk[0] for chunk in chunks]) * tokens[:, None]).sum(0) / tokens.sum()
+        case _:
+            raise AssertionError(pool)
+
+
+POOLED_WHOLE = ["mean", "max", "sqrt-mean", "cls", "mean+max", "max+cls+sqrt-mean"]
+
+
+@pytest.mark.parametrize(
+    "pool", [*map(named, POOLED_WHOLE), *(AfterPrompt(named(x), 2) for x in POOLED_WHOLE)], ids=str
+)
+def test_chunks_are_joined_to_what_all_their_tokens_give(pool: Pool) -> None:
+    torch.manual_seed(0)
+    chunks = [torch.randn(length, 6) for length in (7, 7, 4)]
+
+    def vector(pool: Pool, chunk: torch.Tensor) -> torch.Tensor:
+        match pool:
+            case Concat(pools):
+                return torch.cat([vector(part, chunk) for part in pools])
+            case AfterPrompt(inner, skipped):
+                return vector(inner, chunk[skipped:])
+            case _:
+                return pool.reduce([chunk[None]], Padded(1, len(chunk)))[0]
+
+    made = torch.stack([vector(pool, chunk) for chunk in chunks])
+    joined = pool.join(made, torch.tensor([len(chunk) for chunk in chunks]))
+    torch.testing.assert_close(joined, whole(pool, chunks), rtol=0, atol=1e-6)

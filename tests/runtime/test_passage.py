@@ -105,7 +105,7 @@ def test_words_that_are_cut_off_are_counted(tagger: bertkit.Model, caplog: pytes
     with caplog.at_level(logging.WARNING):
         words = tagger.tag(text, truncate=KeepHead())
     assert len(words) == 510
-    assert caplog.messages == ["of 1 texts 1 was cut to 512 tokens (90 tokens lost)"]
+    assert caplog.messages == ["1 of 1 text cut to 512 tokens (90 tokens lost)"]
     assert tagger.tag("") == []
     assert tagger.tag([]) == []
     with pytest.raises(BertkitError, match=r"texts\[1\]: it has 600 tokens, and there is room for 510"):
@@ -162,3 +162,28 @@ def test_heads_that_are_not_there(tagger: bertkit.Model, answerer: bertkit.Model
         tagger.answer("a", "b")
     with pytest.raises(BertkitError, match=r"no 'tag' head. Its heads: span"):
         answerer.tag("a")
+
+
+def test_accents_stay_with_their_word(tagger: bertkit.Model, answerer: bertkit.Model) -> None:
+    text = "cat\u0301\u0301 dog, mat\u0301"
+    assert [word.word for word in tagger.tag(text)] == ["cat\u0301\u0301", "dog", ",", "mat\u0301"]
+    assert {answer.end for answer in answerer.answer("dog", text, top=20) if answer.start == 11} == {15}
+
+
+def test_what_cannot_be_asked(tagger: bertkit.Model, answerer: bertkit.Model) -> None:
+    for top, longest in ((0, 30), (-1, 30), (1, 0)):
+        with pytest.raises(BertkitError, match=f"top is {top} and longest is {longest}: ask for at least 1 answer"):
+            answerer.answer("a", "b", top, longest)
+    with pytest.raises(BertkitError, match=r"texts\[2\] is None \(NoneType\), not a str"):
+        tagger.tag(["a", "b", None])  # type: ignore[list-item]
+    with pytest.raises(BertkitError, match="texts is NoneType: give a list of str"):
+        tagger.tag(None)  # type: ignore[call-overload]
+
+
+def test_counts_of_several_calls(tagger: bertkit.Model, caplog: pytest.LogCaptureFixture) -> None:
+    cut = Cut()
+    tagger.tag(["cat " * 600] * 2, truncate="head", cut=cut)
+    caplog.clear()
+    tagger.tag(["cat"], cut=cut)
+    assert caplog.messages == [], "nothing was cut this time"
+    assert (cut.texts, cut.tokens, cut.latest) == (2, 180, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -14,15 +14,28 @@ from bertkit.batch import Batch
 from bertkit.errors import BertkitError
 from bertkit.runtime import stream as streaming
 from bertkit.runtime.npy import NpyWriter
-from bertkit.runtime.stream import batches, max_of_chunks, mean_of_chunks, stream
+from bertkit.runtime.stream import Rows, batches, stream
 from bertkit.text import Tokenizer, window
-from bertkit.text.truncate import Chunk, Cut, KeepEnds, Refuse
+from bertkit.text.truncate import Chunk, Cut, KeepEnds, KeepHead, Policy, Refuse
 
 
 def counts(batch: Batch) -> np.ndarray:
     """An engine that answers with the number of tokens and the second id of each text."""
     padded = batch.restore(batch.layout.to_padded(batch.tokens["ids"][:, None])[..., 0])
     return np.stack([(padded > 0).sum(1).numpy(), padded[:, 1].numpy()], 1)
+
+
+def streamed(
+    texts: Iterable[str],
+    tokenizer: Tokenizer,
+    engine: streaming.Engine,
+    limit: int = 512,
+    policy: Policy = KeepHead(),  # noqa: B008 - frozen
+    cut: Cut | None = None,
+    join: streaming.Join = lambda rows, tokens: np.average(rows, axis=0, weights=tokens),
+    progress: Callable[[int], None] | None = None,
+) -> Iterator[Rows]:
+    return stream(texts, tokenizer, engine, join, limit, policy, cut or Cut(), progress)
 
 
 @given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 50))
@@ -40,7 +53,7 @@ def test_results_come_in_the_order_of_the_texts(tokenizer: Tokenizer, monkeypatc
     words = ["cat", "dog", "mat", "house"]
     texts = [" ".join(random.choice(words, size=random.integers(1, 9))) for _ in range(50)]
     done: list[int] = []
-    parts = list(stream(iter(texts), tokenizer, counts, Cut(512), progress=done.append))
+    parts = list(streamed(iter(texts), tokenizer, counts, progress=done.append))
     assert [len(part) for part in parts] == [7] * 7 + [1]
     rows = np.concatenate(parts)
     assert rows[:, 0].tolist() == [len(text.split()) + 2 for text in texts]
@@ -58,7 +71,7 @@ def test_no_more_than_a_window_is_read_ahead(tokenizer: Tokenizer, monkeypatch: 
             taken += 1
             yield "cat"
 
-    rows = stream(endless(), tokenizer, counts, Cut(512))
+    rows = streamed(endless(), tokenizer, counts)
     assert taken == 0
     for count in range(1, 4):
         next(rows)
@@ -76,14 +89,14 @@ def test_truncation_keeps_the_beginning_and_is_counted(tokenizer: Tokenizer) -> 
         seen.extend(batch.restore(batch.layout.to_padded(batch.tokens["ids"][:, None])[..., 0]).tolist())
         return np.zeros((batch.layout.rows, 1))
 
-    cut = Cut(5)
-    list(stream(["cat dog mat", "cat dog mat sat", "cat dog mat sat on a"], tokenizer, engine, cut))
+    cut = Cut()
+    list(streamed(["cat dog mat", "cat dog mat sat", "cat dog mat sat on a"], tokenizer, engine, 5, cut=cut))
     start = [tokenizer.cls_id, *map(tokenizer.id, ["cat", "dog", "mat"]), tokenizer.sep_id]
     assert seen == [start] * 3
     assert (cut.texts, cut.tokens) == (2, 1 + 3)
     assert cut.latest == {1: (1, 1), 2: (3, 1)}
     with pytest.raises(BertkitError, match=r"texts\[1\] \(line 2\): it has 4 tokens, and there is room for 3: shorten"):
-        list(stream(["cat", "cat dog mat sat"], tokenizer, engine, Cut(5), Refuse()))
+        list(streamed(["cat", "cat dog mat sat"], tokenizer, engine, 5, Refuse()))
 
 
 def test_every_policy_reaches_the_engine(tokenizer: Tokenizer) -> None:
@@ -95,31 +108,28 @@ def test_every_policy_reaches_the_engine(tokenizer: Tokenizer) -> None:
         return np.ones((batch.layout.rows, 1))
 
     words = ["cat", "dog", "mat", "sat", "on"]
-    list(stream([" ".join(words)], tokenizer, engine, Cut(6), KeepEnds(head=0.5)))
+    list(streamed([" ".join(words)], tokenizer, engine, 6, KeepEnds(head=0.5)))
     assert seen.pop() == ["[CLS]", "cat", "dog", "sat", "on", "[SEP]"]
     done: list[int] = []
-    list(stream([" ".join(words), "cat"], tokenizer, engine, Cut(5), Chunk(2), progress=done.append))
+    list(streamed([" ".join(words), "cat"], tokenizer, engine, 5, Chunk(2), progress=done.append))
     chunks = [["[CLS]", *part, "[SEP]"] for part in (words[:3], words[2:5], ["cat"])]
     assert sorted(seen) == sorted(chunks)
     assert sum(done) == 2, "a text counts once, however many chunks it has"
 
 
-@pytest.mark.parametrize("join", [mean_of_chunks, max_of_chunks])
-def test_rows_of_chunks_are_joined_by_the_stated_rule(tokenizer: Tokenizer, join: streaming.Join) -> None:
+def test_rows_of_chunks_are_joined_text_by_text(tokenizer: Tokenizer) -> None:
     def engine(batch: Batch) -> np.ndarray:
         padded = batch.restore(batch.layout.to_padded(batch.tokens["ids"][:, None])[..., 0]).numpy().astype(np.float32)
-        if join is max_of_chunks:
-            return padded.max(1, keepdims=True)
         return padded.sum(1, keepdims=True) / (padded > 0).sum(1, keepdims=True)
 
     texts = ["cat", "cat dog mat sat on a cat", "dog " * 30, "mat"]
-    cut = Cut(5)
-    rows = np.concatenate(list(stream(texts, tokenizer, engine, cut, Chunk(), join)))
+    cut = Cut()
+    rows = np.concatenate(list(streamed(texts, tokenizer, engine, 5, Chunk(), cut)))
     for text, row in zip(texts, rows, strict=True):
         ids = tokenizer.encode(text, special_tokens=False).ids
         around = [tokenizer.cls_id, tokenizer.sep_id]
         read = [id for start in range(0, len(ids), 3) for id in (ids[start : start + 3] + around)]
-        assert row == pytest.approx([np.mean(read) if join is mean_of_chunks else max(read)], rel=1e-6)
+        assert row == pytest.approx([np.mean(read)], rel=1e-6)
     assert (cut.texts, cut.tokens, cut.chunked, cut.chunks) == (0, 0, 2, 3 + 10)
     assert cut.latest == {1: (0, 3), 2: (0, 10)}
 
@@ -127,9 +137,9 @@ def test_rows_of_chunks_are_joined_by_the_stated_rule(tokenizer: Tokenizer, join
 def test_bad_texts_are_named_by_their_place(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "MOST", 2)
     with pytest.raises(BertkitError, match=r"text 3 is None \(NoneType\), not a str"):
-        list(stream(["a", "b", "c", None], tokenizer, counts, Cut(512)))  # type: ignore[list-item]
+        list(streamed(["a", "b", "c", None], tokenizer, counts))  # type: ignore[list-item]
     with pytest.raises(BertkitError, match=r"texts from number 2 on: texts\[1\] has a lone surrogate"):
-        list(stream(["a", "b", "c", "\ud800"], tokenizer, counts, Cut(512)))
+        list(streamed(["a", "b", "c", "\ud800"], tokenizer, counts))
 
 
 def test_npy_header_has_room_for_any_count() -> None:

@@ -165,3 +165,39 @@ def test_limit_is_the_models(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert limit_of(path, path, Tokenizer.load(path)) == bertkit.load(path).limit
     sentence = bertkit.load("minilm")
     assert limit_of(find("minilm"), find("minilm"), sentence.tokenizer) == sentence.limit == 256
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ([["a"], [None]], r"input 2 is \[None\]: it must be a list of its fields, each a str"),
+        (["abc"], "input 1 is 'abc': it must be a list of its fields"),
+        ([[]], "input 1 has 0 fields where the first has 0"),
+        ([["a", "b"], ["a"]], "input 2 has 1 fields where the first has 2"),
+        ([["a", "b"], ["a", "b\ud800"]], r"input 2: texts\[1\] has a lone surrogate"),
+    ],
+)
+def test_inputs_that_are_none_are_named(inputs: list[list[str]], said: str, tokenizer: Tokenizer) -> None:
+    with pytest.raises(BertkitError, match=said):
+        count(inputs, tokenizer)
+
+
+def test_fields_that_were_asked_for_are_checked_at_once(tokenizer: Tokenizer) -> None:
+    with pytest.raises(BertkitError, match="input 1 has 1 fields where 2 are asked for"):
+        count(([text] for text in iter(lambda: "a", None)), tokenizer, fields=2)
+
+
+def test_closed_lengths_say_so(tokenizer: Tokenizer) -> None:
+    with count([["a"]], tokenizer) as lengths:
+        pass
+    assert lengths.texts == 1
+    with pytest.raises(BertkitError, match="these lengths are closed"):
+        lengths.outcome("head", POLICIES["head"], 8)
+
+
+def test_a_share_that_is_reached_is_not_short(tokenizer: Tokenizer) -> None:
+    inputs = [["a"]] * 999 + [["a " * 60]]
+    with count(inputs, tokenizer) as lengths:
+        proposal = lengths.propose(64, 99.9 / 100)
+    assert 99.9 / 100 > 0.999, "what floating point makes of it"
+    assert (proposal.length, proposal.fits, proposal.short) == (8, 0.999, False)

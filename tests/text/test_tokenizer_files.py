@@ -178,7 +178,7 @@ def test_what_we_write_opens_in_both_with_equal_ids(tmp_path, name):
     assert theirs("[CAT=CULTURE][Y]a")["input_ids"] == ours.encode("[CAT=CULTURE][Y]a").ids
     assert_same(again, theirs)
     assert_same(ours, theirs)
-    assert theirs.model_max_length == 512
+    assert theirs.model_max_length == (ours.limit or int(1e30)), "what nobody said is not made up"
 
 
 def test_only_vocab_txt_is_an_uncased_bert(tmp_path):
@@ -231,11 +231,27 @@ def test_stored_padding_and_truncation_are_not_applied(tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "limit"),
-    [(77, 77), (1e30, 512), (int(1e30), 512), (None, 512), (0, 512), (-1, 512), (True, 512), ("x", 512), (8192, 8192)],
+    [
+        (77, 77),
+        (1e30, None),
+        (int(1e30), None),
+        (None, None),
+        (0, None),
+        (-1, None),
+        (True, None),
+        ("x", None),
+        (8192, 8192),
+    ],
 )
 def test_limit_is_the_files_when_it_is_sane(tmp_path, given, limit):
     directory = write(tmp_path, {"vocab.txt": LINES, "tokenizer_config.json": {"model_max_length": given}})
-    assert Tokenizer.load(directory).limit == limit
+    ours = Tokenizer.load(directory)
+    assert ours.limit == limit
+    assert repr(ours).endswith(f"limit {limit})" if limit else "no limit said)")
+    (tmp_path / "saved").mkdir()
+    ours.save_files(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text("utf-8"))
+    assert saved.get("model_max_length") == limit
 
 
 def test_harmless_settings_survive_and_paths_and_code_do_not(tmp_path):
@@ -248,11 +264,7 @@ def test_harmless_settings_survive_and_paths_and_code_do_not(tmp_path):
     saved = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text("utf-8"))
     assert {key: saved[key] for key in settings} == settings
     assert not set(foreign) & set(saved)
-    assert (saved["do_lower_case"], saved["tokenizer_class"], saved["model_max_length"]) == (
-        False,
-        "BertTokenizer",
-        512,
-    )
+    assert (saved["do_lower_case"], saved["tokenizer_class"]) == (False, "BertTokenizer")
 
 
 BPE = tokenizer_json(model={"type": "BPE", "vocab": {"a": 0}, "merges": []})

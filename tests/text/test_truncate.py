@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bertkit.errors import BertkitError
 from bertkit.spec import from_json, to_json
+from bertkit.text.prompt import Prompted
 from bertkit.text.truncate import (
     POLICIES,
     Budgets,
@@ -160,6 +161,10 @@ def test_what_fits_is_left_alone(lengths: list[int], room: int) -> None:
 
 def test_refusing_says_what_can_be_done() -> None:
     assert Refuse().windows([4, 6], 10) == [(((0, 4),), ((0, 6),))]
+    with pytest.raises(BertkitError, match=r"head, tail, head\+tail, longest-first, chunk$"):
+        Refuse().windows([500, 500], 510)
+    with pytest.raises(BertkitError, match=r"head, tail, head\+tail, chunk$"):
+        Refuse().windows([1011], 510)
     with pytest.raises(BertkitError, match=r"has 1,011 tokens, and there is room for 510: .*: head, tail, head\+tail"):
         Refuse().windows([1011], 510)
 
@@ -172,6 +177,8 @@ def test_names() -> None:
         named("hed")
     with pytest.raises(BertkitError, match=r"Chunk\.stride is 0: it must be at least 1"):
         Chunk(0)
+    with pytest.raises(BertkitError, match=r"Chunk\.stride is True: it must be at least 1"):
+        Chunk(True)
     with pytest.raises(BertkitError, match=r"Chunk\.field is 2, but the input has 2 fields"):
         Chunk(field=2).windows([5, 5], 4)
 
@@ -188,7 +195,27 @@ def test_cut_adds_up() -> None:
     cut.count(3, [25], Chunk().windows([25], 10))
     assert (cut.texts, cut.tokens, cut.chunked, cut.chunks) == (2, 21, 1, 3)
     assert collections.Counter(cut.latest) == {1: (20, 1), 2: (1, 1), 3: (0, 3)}
-    assert cut.among(4) == (
-        "of 4 texts 2 were cut to 12 tokens (21 tokens lost), 1 was read in 3 chunks of at most 12 tokens"
-    )
+    assert cut.among(4) == ("2 of 4 texts cut to 12 tokens (21 tokens lost), 1 read in 3 chunks of at most 12 tokens")
     assert Cut(12).among(4) == ""
+
+
+def test_counts_are_added() -> None:
+    cut, more = Cut(12, texts=1, tokens=5, latest={0: (5, 1)}), Cut(9, 2, 7, 1, 3, {4: (0, 3)})
+    cut.add(more)
+    assert cut == Cut(9, 3, 12, 1, 3, {4: (0, 3)})
+
+
+@given(
+    st.integers(0, 40), st.integers(0, 60), st.integers(3, 50), st.sampled_from(["head", "tail", "head+tail", "chunk"])
+)
+def test_a_prompt_stays_whole_in_every_window(prompt: int, text: int, room: int, name: str) -> None:
+    policy, length = Prompted(named(name), prompt), prompt + text
+    if prompt >= room and length > room and name != "head":
+        with pytest.raises(BertkitError, match=f"the prompt has {prompt} tokens, and there is room for {room} in all"):
+            policy.windows([length], room)
+        return
+    windows = check(policy, [length], room)
+    for window in windows:
+        assert read(window, 0)[:prompt] == list(range(min(prompt, room)))
+    if prompt < room:
+        assert lost([length], windows) == (0 if name == "chunk" else max(length - room, 0))
