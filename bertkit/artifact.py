@@ -53,7 +53,7 @@ def directory(
     ...     print(found.kind, found.facts, found.files["hello.txt"].size)
     note {'words': 1} 5
     """
-    destination = _resolved(path)
+    destination = resolved(path)
 
     def check() -> None:
         _refuse_directory(destination, overwrite)
@@ -80,7 +80,7 @@ def file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[B
     ...     Path(parent, "vectors.bin").read_bytes()
     b'header, body'
     """
-    destination = _resolved(path)
+    destination = resolved(path)
 
     def check() -> None:
         _refuse_file(destination, overwrite)
@@ -123,7 +123,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest | None:
 
 def recover(path: str | os.PathLike[str]) -> bool:
     """Whether `path` is a directory, once one that a killed writer had taken away is put back."""
-    root = _resolved(path)
+    root = resolved(path)
     if not root.exists():
         workspaces.recover(root)
     return root.is_dir()
@@ -131,7 +131,7 @@ def recover(path: str | os.PathLike[str]) -> bool:
 
 def _read(path: str | os.PathLike[str], reader: Callable[[Path], _Result]) -> _Result:
     """Read a directory that another process may replace meanwhile: what failed half-way is read again if it is new."""
-    root = _resolved(path)
+    root = resolved(path)
     try:
         while True:
             with _held(root) as opened:
@@ -159,7 +159,8 @@ def _held(root: Path) -> Iterator[int]:
         os.close(opened)
 
 
-def _resolved(path: str | os.PathLike[str]) -> Path:
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """The path without links and dots; an error where no file could ever have it."""
     try:
         root = Path(path).resolve()
         root.exists()  # asks the system, which may find the name impossible

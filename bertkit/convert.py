@@ -1,24 +1,27 @@
 """From one format to another: Hugging Face, Google's TensorFlow 1, sentence-transformers.
 
-What was written is opened again and asked the same questions as its source, in English and Chinese, before it is kept.
+What was written is opened again before it is kept: its weights must be those of its source, and its answers to the same
+questions, in English and Chinese, alone, as a pair and over hundreds of tokens.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from bertkit import artifact
-from bertkit.batch import Batch, collate
+from bertkit.batch import collate
 from bertkit.errors import BertkitError, look_up
+from bertkit.family import family_of
 from bertkit.model import Model, load, open_directory
-from bertkit.parts.pool import Concat, Pool, named
+from bertkit.parts.pool import Pool, name_of, named
 from bertkit.runtime.stream import example
 from bertkit.weights import directory, find, google, sentence
 from bertkit.weights.folder import MODULES
@@ -32,6 +35,8 @@ QUESTIONS = (
     "She said: “BERT reads left and right.” " * 4,
 )
 """what source and result are asked"""
+LONG = 512
+"""tokens of the longest question"""
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,9 @@ def convert(
     if to != "sentence-transformers" and (pool is not None or normalize is not None):
         raise BertkitError(f"pool and normalize (--pool, --normalize) say how vectors are made; {to} files cannot")
     found, path = find.find(source), Path(destination)
-    if found.resolve() in (path.resolve(), *path.resolve().parents):
-        where = "is the source itself" if found.resolve() == path.resolve() else "lies inside the source"
+    here, there = artifact.resolved(found), artifact.resolved(path)
+    if here in (there, *there.parents):
+        where = "is the source itself" if here == there else "lies inside the source"
         raise BertkitError(f"{path} {where}: give another directory to write to")
     noted: dict[str, Any] = {}
     with artifact.directory(path, "model", overwrite=overwrite, facts=noted) as temporary:
@@ -77,9 +83,19 @@ def convert(
         noted["tokenizer"] = model.tokenizer.fingerprint
         model.pool = model.pool if pool is None else named(pool)
         model.normalize = model.normalize if normalize is None else normalize
+        reason = family_of(model.config["model_type"]).unopenable(model.network.spec)
+        if reason and to != "tf":
+            raise BertkitError(
+                f"{os.fspath(source)} cannot be converted to {to}: {reason}. bertkit.load(…).save(…) writes it for "
+                "bertkit alone"
+            )
+        vectors = to == "sentence-transformers"
+        if vectors:
+            sentence.words_for(model.pool)
+        answers = _answers(model, vectors)  # before anything is written: a model that cannot answer says so itself
         left = write(model, temporary)
         model.tokenizer.save_files(temporary)
-        parity = _compare(model, open_directory(temporary), vectors=to == "sentence-transformers")
+        parity = _compare(model, open_directory(temporary), answers, vectors)
         beyond = [f"{what} {difference:.1e}" for what, difference in parity.items() if not difference <= TOLERANCE]
         if beyond:
             raise BertkitError(
@@ -120,9 +136,8 @@ TARGETS: dict[str, Callable[[Model, Path], tuple[str, ...]]] = {
 def _ways(model: Model) -> tuple[str, ...]:
     """The words for how a model's vectors are made."""
     way = model.sentence
-    pools = way.pool.pools if isinstance(way.pool, Concat) else (way.pool,)
     said = {
-        "pooling " + "+".join(type(pool).__name__.lower() for pool in pools): True,
+        f"pooling {name_of(way.pool)}": True,
         **{f"dense {module.spec.before} to {module.spec.after}": True for module in way.dense},
         "normalize": way.normalize,
         f"prompts {', '.join(name for name, text in way.prompts.items() if text)}": any(way.prompts.values()),
@@ -132,27 +147,48 @@ def _ways(model: Model) -> tuple[str, ...]:
     return tuple(words for words, there in said.items() if there)
 
 
-def _compare(source: Model, result: Model, vectors: bool) -> dict[str, float]:
+def _compare(source: Model, result: Model, answers: Mapping[str, Tensor], vectors: bool) -> dict[str, float]:
     """How far the result is from its source; what is not there at all is an error."""
     if set(result.network.spec.heads) != set(source.network.spec.heads):
         there = ", ".join(result.network.spec.heads) or "none"
         raise BertkitError(f"of the heads {', '.join(source.network.spec.heads)} only these came through: {there}")
-    ids = source.tokenizer.ids_of_many(QUESTIONS)
-    if result.tokenizer.ids_of_many(QUESTIONS) != ids:
+    if result.tokenizer.ids_of_many(QUESTIONS) != source.tokenizer.ids_of_many(QUESTIONS):
         raise BertkitError("what was written splits texts into other tokens than its source")
-    batch = collate([example(row[: source.limit]) for row in ids])
-    mine, theirs = _answers(source, batch), _answers(result, batch)
-    if vectors:
-        mine["vectors"], theirs["vectors"] = (torch.from_numpy(x.embed(QUESTIONS)) for x in (source, result))
-    return {what: float((mine[what] - theirs[what]).abs().max()) for what in mine}
+    ways = [replace(model.sentence, dense=(), settings={}) for model in (source, result)]
+    if vectors and ways[0] != ways[1]:
+        raise BertkitError(f"what was written makes vectors in another way than its source: {ways[1]}, not {ways[0]}")
+    mine, theirs = _weights(source, vectors), _weights(result, vectors)
+    if {name: x.shape for name, x in mine.items()} != {name: x.shape for name, x in theirs.items()}:
+        raise BertkitError("what was written has other weights than its source")
+    again = _answers(result, vectors)
+    parity = {what: _furthest(answers[what], again[what]) for what in answers}
+    return parity | {"weights": float(np.max([_furthest(mine[name], theirs[name]) for name in mine]))}
 
 
-def _answers(model: Model, batch: Batch) -> dict[str, Tensor]:
-    """Hidden states and what each head makes of them."""
+def _weights(model: Model, vectors: bool) -> Mapping[str, Tensor]:
+    return dict(model.network.named_parameters()) | (dict(model.dense.named_parameters()) if vectors else {})
+
+
+def _furthest(a: Tensor, b: Tensor) -> float:
+    return float((a.detach() - b.detach()).abs().max())
+
+
+def _answers(model: Model, vectors: bool) -> dict[str, Tensor]:
+    """Hidden states and what each head makes of them; vectors where files say how they are made."""
+    embed = model.network.spec.encoder.embed
+    longest, last = min(embed.positions, LONG), embed.segments - 1
+    pair = model.tokenizer.encode(QUESTIONS[1], QUESTIONS[3])
+    found = [*model.tokenizer.encode_many(QUESTIONS), pair]
+    rows = [example(x.ids[:longest], [min(segment, last) for segment in x.segments[:longest]]) for x in found]
+    ids = [id for x in found for id in x.ids]
+    far = (ids * (longest // len(ids) + 1))[:longest]
+    batch = collate(rows)
     with torch.inference_mode(), model.network.evaluating():
         hidden = model.network(batch)  # [T, W]
         heads = {name: model.network.logits(name, hidden, batch.layout) for name in model.network.heads}
-    return {"hidden states": hidden, **heads}
+        states = torch.cat([hidden.flatten(), model.network(collate([example(far)])).flatten()])
+    made = {"vectors": torch.from_numpy(model.embed(QUESTIONS))} if vectors else {}
+    return {"hidden states": states, **heads, **made}
 
 
 def facts(made: Conversion) -> dict[str, Any]:

@@ -94,11 +94,11 @@ def _torch() -> Iterator[Finding]:
     least = dict(_required(None)).get("torch", "0")
     found = _version("torch", least, "fail")
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU only"
-    if torch.version.cuda and not torch.cuda.is_available():
+    if found.state == "ok" and torch.version.cuda and not torch.cuda.is_available():
         remedy = "nothing, or save gigabytes with the CPU build: make install TORCH_INDEX=… (README)"
         yield Finding("torch", "warn", f"{found.found}, build for {build}, but no GPU answers; the CPU is used", remedy)
     else:
-        device = torch.cuda.get_device_name() if torch.version.cuda else "the CPU"
+        device = torch.cuda.get_device_name() if torch.cuda.is_available() else "the CPU"
         yield Finding("torch", found.state, f"{found.found}, build for {build}, runs on {device}", found.repair)
     yield _threads(torch.get_num_threads())
     yield _forward()
@@ -215,7 +215,7 @@ def _disk() -> Iterator[Finding]:
     place = next(parent for parent in (cache, *cache.parents) if parent.exists())
     free = shutil.disk_usage(place).free
     found = f"{cache}, {free / GIGABYTE:.1f} GB free"
-    if not os.access(place, os.W_OK | os.X_OK):
+    if not os.access(place, os.W_OK | os.X_OK) or not shutil.disk_usage(place).total:  # nothing is kept in /proc
         yield Finding("disk", "warn", f"{found}, not writable: nothing can be fetched", "export HF_HOME=WRITABLE_PATH")
     elif free < ROOM:
         yield Finding("disk", "warn", f"{found}: a model may not fit", "free some, or export HF_HOME=ON_ANOTHER_DISK")
@@ -272,12 +272,12 @@ def _to_have(extra: str) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """What orders versions; what follows the numbers does not count.
+    """What orders versions; what follows the numbers does not count, and zeros at the end do not.
 
-    >>> _numbers("2.13.0+cpu") > _numbers("2.6")
-    True
+    >>> _numbers("2.13.0+cpu") > _numbers("2.6"), _numbers("2.6") < _numbers("2.6.0")
+    (True, False)
     """
-    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0]))
+    return tuple(int(part) for part in re.findall(r"\d+", re.sub(r"(\.0+)+$", "", re.split(r"[^\d.]", version)[0])))
 
 
 def _reinstall(name: str) -> str:

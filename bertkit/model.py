@@ -21,12 +21,12 @@ from bertkit.parts.dense import DenseModule
 from bertkit.parts.encoder import EncoderModule
 from bertkit.parts.heads import Head, Span, Tag
 from bertkit.parts.network import Network, NetworkModule
-from bertkit.parts.pool import AfterPrompt, Max, Mean, Pool, named
+from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.engine import torch_engine
 from bertkit.runtime.passage import Answer, Passage, Tagged, passages, token_engine
-from bertkit.runtime.stream import Rows, example, max_of_chunks, mean_of_chunks, stream
+from bertkit.runtime.stream import Rows, example, stream
 from bertkit.text import Tokenizer, stitch
 from bertkit.text import truncate as truncation
 from bertkit.text.prompt import Prompted
@@ -79,15 +79,16 @@ class Model:
         self.report = report
         """what loading did with each head; None for a new model"""
         self.config = dict(config or {"model_type": "bert"})
-        self._longest = min(tokenizer.limit, network.spec.encoder.embed.positions)
-        self.plain = Sentence(Mean(), normalize=False, limit=self._longest)
+        positions = network.spec.encoder.embed.positions
+        longest = min(tokenizer.limit or positions, positions)
+        self.plain = Sentence(Mean(), normalize=False, limit=longest)
         """how vectors are made where nobody said how"""
         said = sentence or self.plain
         self._settings = said.settings
         self.pool = said.pool
         self.normalize = said.normalize
         """whether `embed` scales vectors to length 1, unless told otherwise"""
-        self.limit = min(said.limit or self._longest, self._longest)
+        self.limit = min(said.limit or longest, positions)
         self.prompts = dict(said.prompts)
         """name -> what `embed` writes before each text when asked for it"""
         self.default_prompt = said.default_prompt
@@ -124,8 +125,9 @@ class Model:
 
     @limit.setter
     def limit(self, limit: int) -> None:
-        if not 3 <= limit <= self._longest:
-            raise BertkitError(f"limit is {limit}: this model takes from 3 to {self._longest} tokens")
+        positions = self.network.spec.encoder.embed.positions
+        if not 3 <= limit <= positions:
+            raise BertkitError(f"limit is {limit}: this model takes from 3 to {positions} tokens")
         self._limit = limit
 
     @property
@@ -173,7 +175,7 @@ class Model:
         `truncate` says what happens to texts longer than
         `limit`: head (they keep their beginning), tail, head+tail, error, chunk, or a policy of
         `bertkit.text.truncate`. What was cut is logged, and counted in `cut`. The vector of a text in chunks is the
-        mean of theirs, each counted by its tokens (their maximum, if `pool` is max), and is normalised after that.
+        mean of theirs, each counted by its tokens (the maximum, where `pool` is max); the rest follows after that.
         `prompt` names one of the model's `prompts`, to be written before each text; "" writes none.
 
         >>> import bertkit
@@ -184,13 +186,9 @@ class Model:
         if isinstance(texts, str):
             one: Rows = self.embed([texts], pool, normalize, truncate, progress, cut, prompt)[0]
             return one
-        given: object = texts
-        if given is None or isinstance(given, bytes):
-            raise BertkitError(f"texts is {type(given).__name__}: give a str or a list of them")
-        cut = cut or Cut()
-        parts = list(self.embed_stream(texts, pool, normalize, truncate, progress, cut, prompt))
-        if cut.texts or cut.chunked:
-            log.log(logging.WARNING if cut.texts else logging.INFO, cut.among(sum(map(len, parts))))
+        done = Cut()
+        parts = list(self.embed_stream(texts, pool, normalize, truncate, progress, done, prompt))
+        self._tell(done, sum(map(len, parts)), cut)
         width = self._width(self.pool if pool is None else named(pool))
         return np.concatenate(parts) if parts else np.empty((0, width), np.float32)
 
@@ -208,25 +206,29 @@ class Model:
 
         `cut` counts what was truncated.
         """
+        _require_many(texts)
         pool = self.pool if pool is None else named(pool)
         before = self._prompt(prompt)
         self._require_widths(pool)
-        pooling = self._past(before, pool).build(self.network).to(self.device)
+        past = self._past(before, pool)
+        pooling = past.build(self.network).to(self.device)
 
         def vectors(batch: Batch) -> Tensor:
             with self.network.evaluating():
-                rows: Tensor = self.dense(pooling(batch))  # [B, W]
+                rows: Tensor = pooling(batch)  # [B, W]
             return rows
+
+        def join(rows: Rows, tokens: Rows) -> Rows:
+            joined: Rows = past.join(torch.from_numpy(rows), torch.from_numpy(tokens)).numpy()
+            return joined
 
         cut = cut or Cut()
         cut.limit = self.limit
         engine, policy = torch_engine(vectors, self.device), truncation.named(truncate)
         if before:
             policy = Prompted(policy, self._tokens(before))
-        join = max_of_chunks if isinstance(pool, Max) else mean_of_chunks
-        if before:
             texts = (before + text if isinstance(text, str) else text for text in texts)
-        parts = stream(texts, self.tokenizer, engine, cut, policy, join, progress)
+        parts = stream(texts, self.tokenizer, engine, join, self.limit, policy, cut, progress)
         return (self._finish(rows, normalize) for rows in parts)
 
     def fill(self, text: str, top: int = 5) -> list[list[Guess]]:
@@ -263,11 +265,12 @@ class Model:
         """The words of each text with their labels, by the model's `tag` head; a word has its first token's label.
 
         Texts may have any length: unless told otherwise they are read in chunks that overlap, and each token is judged
-        where it has the most context. Words that a policy cuts off are not in the list.
+        where it has the most context. A word whose first token a policy cuts off is not in the list.
         """
         if isinstance(texts, str):
             return self.tag([texts], truncate, cut)[0]
         labels = self._head("tag", Tag).labels
+        _require_many(texts)
         return [passage.tagged(labels) for passage in self._passages(([x] for x in texts), "tag", truncate, cut)]
 
     def answer(
@@ -284,6 +287,8 @@ class Model:
         The passage may have any length: unless told otherwise it is read in chunks that overlap, each after the whole
         question, and an answer is taken from the chunk in which its first token has the most context.
         """
+        if top < 1 or longest < 1:
+            raise BertkitError(f"top is {top} and longest is {longest}: ask for at least 1 answer of at least 1 token")
         self._head("span", Span)
         (found,) = self._passages([[question, passage]], "span", truncate, cut)
         return found.answers(top, longest)
@@ -293,19 +298,16 @@ class Model:
     ) -> Iterator[Passage]:
         # a third, as Google's 128 of 384
         policy = Chunk(stride=max(self.limit // 3, 1)) if truncate is None else truncation.named(truncate)
-        cut = cut or Cut()
-        cut.limit = self.limit
+        done, count = Cut(self.limit), 0
 
         def logits(batch: Batch) -> Tensor:
             with self.network.evaluating():
                 return self.network.logits(head, self.network(batch), batch.layout)  # [..., C]
 
-        count = 0
-        for passage in passages(inputs, self.tokenizer, token_engine(logits, self.device), policy, cut):
+        for passage in passages(inputs, self.tokenizer, token_engine(logits, self.device), self.limit, policy, done):
             count += 1
             yield passage
-        if cut.texts:
-            log.warning(cut.among(count))
+        self._tell(done, count, cut)
 
     def _head(self, name: str, kind: type[Kind]) -> Kind:
         head = self.network.spec.heads.get(name)
@@ -335,13 +337,22 @@ class Model:
     def save(
         self, path: str | os.PathLike[str], overwrite: bool = False, shard_bytes: int = directory.SHARD_BYTES
     ) -> Path:
-        """Write a directory that `bertkit.load`, transformers and sentence-transformers open; whole or not at all."""
+        """Write a directory that `bertkit.load`, transformers and sentence-transformers open; whole or not at all.
+
+        A pool that sentence-transformers has no word for stays unwritten, and that is logged.
+        """
+        way = self.sentence
+        unsaid = "" if way.dense else sentence.unsaid(way, self.plain)  # trained matrices are not left behind
         facts = {"tokenizer": self.tokenizer.fingerprint}
         with artifact.directory(path, "model", overwrite=overwrite, facts=facts) as temporary:
             directory.write(self.network, self.config, temporary, shard_bytes)
             self.tokenizer.save_files(temporary)
-            if self.sentence != self.plain:
-                sentence.write(self.sentence, self.network.spec.encoder.width, temporary)
+            if way != self.plain and not unsaid:
+                sentence.write(way, self.network.spec.encoder.width, temporary)
+        reason = family.family_of(self.config["model_type"]).unopenable(self.network.spec)
+        only = f"only bertkit opens it, for {reason}" if reason else ""
+        for told in filter(None, (unsaid, only)):
+            log.warning("%s: %s", os.fspath(path), told)
         return Path(path)
 
     def _width(self, pool: Pool) -> int:
@@ -371,17 +382,33 @@ class Model:
         return len(self.tokenizer.encode(prompt, special_tokens=False))
 
     def _finish(self, rows: Rows, normalize: bool | None) -> Rows:
-        """Scale, then shorten, as sentence-transformers does; who asks for `normalize` gets length 1 in the end."""
-        x = torch.from_numpy(rows)  # [texts, W]
-        if normalize is None and self.normalize:
-            x = F.normalize(x)
-        x = x[:, : self.shorten]
-        finished: Rows = (F.normalize(x) if normalize else x).contiguous().numpy()
+        """Multiply, scale, then shorten, as sentence-transformers does; who asks for `normalize` gets length 1 in the
+        end."""
+        with torch.inference_mode():
+            x: Tensor = self.dense(torch.from_numpy(rows).to(self.device))  # [texts, W]
+            if normalize is None and self.normalize:
+                x = F.normalize(x)
+            x = x[:, : self.shorten]
+            finished: Rows = (F.normalize(x) if normalize else x).contiguous().cpu().numpy()
         return finished
+
+    def _tell(self, done: Cut, count: int, cut: Cut | None) -> None:
+        """Log what was cut, and add it to the caller's own counts."""
+        if done.texts or done.chunked:
+            log.log(logging.WARNING if done.texts else logging.INFO, done.among(count))
+        if cut is not None:
+            cut.add(done)
 
     def _guess(self, text: str, span: tuple[int, int], score: float, id: int) -> Guess:
         token = self.tokenizer.token(id)
         return Guess(token, score, id, text[: span[0]] + token.removeprefix("##") + text[span[1] :])
+
+
+def _require_many(texts: object) -> None:
+    if texts is None or isinstance(texts, (str, bytes)):
+        raise BertkitError(
+            f"texts is {type(texts).__name__}: give a list of str, or for one text a str to embed or tag"
+        )
 
 
 def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None = None) -> Model:
@@ -411,11 +438,11 @@ def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None 
 
 def open_directory(path: Path, heads: Mapping[str, Head] | None = None) -> Model:
     """The model in a directory of any kind, without looking for it, verifying it or saying what was taken."""
-    home = folder.home(path)
+    said, home = sentence.read(path), folder.home(path)  # what they refuse is the plainest reason, so they come first
     network, config, report = (google if google.here(home) else directory).read(home, heads)
     tokenizer = folder.read_tokenizer(home)
     with about(path):
-        return Model(network, tokenizer, sentence.read(path), config, report)
+        return Model(network, tokenizer, said, config, report)
 
 
 def create(name: str, tokenizer: Tokenizer, heads: Mapping[str, Head] | None = None, seed: int | None = None) -> Model:

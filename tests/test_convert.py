@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,17 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import bertkit
+from bertkit import convert as conversion
 from bertkit.convert import QUESTIONS, TARGETS, convert
 from bertkit.errors import BertkitError
+from bertkit.family import bert
+from bertkit.model import open_directory
+from bertkit.parts.attention import Attention
 from bertkit.parts.dense import Dense
+from bertkit.parts.embed import Embed
+from bertkit.parts.feed import Feed
 from bertkit.parts.heads import Classify, Mlm, NextSentence, Pooler
+from bertkit.parts.network import Network
 from bertkit.parts.pool import Cls, Mean
 from bertkit.text import Tokenizer
 from bertkit.weights import directory
@@ -43,7 +51,8 @@ def test_every_way_from_format_to_format_keeps_every_weight(source: Path, tmp_pa
         made = convert(path, tmp_path / f"{number}-{to}", to)
         assert made.worst == 0
         assert made.taken == ("encoder", *HEADS)
-        assert set(made.parity) == {"hidden states", *HEADS, *(["vectors"] if to == "sentence-transformers" else [])}
+        vectors = ["vectors"] if to == "sentence-transformers" else []
+        assert set(made.parity) == {"hidden states", *HEADS, *vectors, "weights"}
         path = made.path
         again = bertkit.load(path)
         assert again.network.spec == model.network.spec
@@ -132,6 +141,84 @@ def test_a_writer_that_is_off_leaves_nothing_behind(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
 
 
+def far_positions(model: bertkit.Model) -> None:
+    model.network.encoder.embed.positions.weight.data[400:, 0] += 1
+
+
+def second_segment(model: bertkit.Model) -> None:
+    model.network.encoder.embed.segments.weight.data[1, 0] += 1
+
+
+def rare_token(model: bertkit.Model) -> None:
+    model.network.encoder.embed.tokens.weight.data[model.tokenizer.id("[MASK]")] += 1
+
+
+def prompt(model: bertkit.Model) -> None:
+    model.prompts["query"] += "!"
+
+
+def dense(model: bertkit.Model) -> None:
+    model.dense[0].linear.bias.data += 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (far_positions, r"by hidden states \d.*, weights"),
+        (second_segment, r"by hidden states \d.*, weights"),
+        (rare_token, r"by (mlm \d.\de[-+]\d\d, )?weights"),
+        (prompt, "makes vectors in another way than its source"),
+        (dense, r"by vectors \d.*, weights"),
+    ],
+)
+def test_damage_anywhere_is_seen(
+    damage: Callable[[bertkit.Model], None],
+    message: str,
+    tokenizer: Tokenizer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where no short text looks: places beyond the four hundredth, the second segment, a token that no text has."""
+    model = bertkit.create("bert-tiny", tokenizer, {"mlm": Mlm()}, seed=0)
+    model.prompts = {"query": "the dog"}
+    model.dense.append(Dense(128, 8).build())
+    model.save(tmp_path / "source")
+
+    def damaged(path: Path) -> bertkit.Model:
+        found = open_directory(path)
+        damage(found)
+        return found
+
+    monkeypatch.setattr(conversion, "open_directory", damaged)
+    with pytest.raises(BertkitError, match=message):
+        convert(tmp_path / "source", tmp_path / "out", "sentence-transformers")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_of_one_segment_and_few_positions(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    spec = bert.stack(1, 16, Embed(len(tokenizer), 16, 12, segments=1), Attention(2, 8), Feed(16))
+    model = bertkit.Model(Network(spec).build().eval(), tokenizer)
+    model.save(tmp_path / "source")
+    for to in TARGETS:
+        assert convert(tmp_path / "source", tmp_path / to, to).worst == 0
+
+
+def test_what_cannot_fit_is_said_without_the_place_where_it_grew(source: Path, tmp_path: Path) -> None:
+    model = bertkit.load(source)
+    model.dense.append(Dense(128, 8).build())
+    model.save(tmp_path / "dense")
+    with pytest.raises(BertkitError, match="follows vectors 256 wide") as caught:
+        convert(tmp_path / "dense", tmp_path / "out", "sentence-transformers", pool="cls+mean")
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_destinations_that_are_no_paths(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for place in ("a\0b", tmp_path / "loop" / "x", "x" * 5000):
+        with pytest.raises(BertkitError, match="is no usable path"):
+            convert(source, place)
+
+
 def test_numbers_that_are_none_are_not_let_through(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = bertkit.create("bert-tiny", tokenizer, {"pooler": Pooler(), "classify": Classify(("a", "b"))}, seed=0)
     model.network.heads["classify"].dense.weight.data[0, 0] = float("nan")
@@ -152,7 +239,12 @@ def test_refused_before_any_work(source: Path, tmp_path: Path) -> None:
         (tmp_path / "none/", tmp_path / "out", "tf"): "there is no directory",
         (source, tmp_path / "out", "hf", "mean"): "say how vectors are made; hf files cannot",
         (source, tmp_path / "out", "sentence-transformers", "men"): "unknown pool 'men'",
-        (source, tmp_path / "out", "sentence-transformers", "last-4"): "has no word for LastLayers",
+        (
+            source,
+            tmp_path / "out",
+            "sentence-transformers",
+            "last-4",
+        ): r"the pool last-4\. .* knows \(cls, .*, sqrt-mean",
     }.items():
         with pytest.raises(BertkitError, match=message):
             convert(*arguments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,15 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 import bertkit
+from bertkit.batch import collate
 from bertkit.errors import BertkitError
+from bertkit.parts import pool as pools
+from bertkit.parts.dense import Dense
 from bertkit.parts.heads import Mlm, Pooler
-from bertkit.parts.pool import Cls, FirstLast, Mean
+from bertkit.parts.pool import Cls, Concat, FirstLast, Mean, Pool, Pooled
+from bertkit.runtime.stream import example
 from bertkit.text import Tokenizer
+from bertkit.text.truncate import Cut
 from bertkit.weights.find import find
 from tests.pretrained import CHINESE_SENTENCE, ENGLISH_TINY, pretrained
 
@@ -62,12 +69,73 @@ def test_options_of_embed(minilm: bertkit.Model) -> None:
 
 def test_what_is_cut_is_said(minilm: bertkit.Model, caplog: pytest.LogCaptureFixture) -> None:
     minilm.embed(TEXTS)
-    assert caplog.messages == ["of 7 texts 1 was cut to 256 tokens (146 tokens lost)"]
+    assert caplog.messages == ["1 of 7 texts cut to 256 tokens (146 tokens lost)"]
     caplog.clear()
     minilm.embed(TEXTS[:4])
     assert caplog.messages == []
     with pytest.raises(BertkitError, match=r"texts\[4\] \(line 5\): it has 400 tokens, and there is room for 254"):
         minilm.embed(TEXTS, truncate="error")
+
+
+def test_long_texts_in_chunks_are_the_mean_over_all_their_tokens(minilm: bertkit.Model) -> None:
+    text = " ".join(f"word {number} of a long story," for number in range(200))
+    ids = minilm.tokenizer.encode(text, special_tokens=False).ids
+    chunks = [
+        [minilm.tokenizer.cls_id, *ids[start : start + 254], minilm.tokenizer.sep_id]
+        for start in range(0, len(ids), 254)
+    ]
+    with torch.no_grad():
+        hidden = torch.cat([minilm.encoder(collate([example(chunk)])) for chunk in chunks])  # [T, W]
+    mean, most = hidden.mean(0).numpy(), hidden.amax(0).numpy()
+    cut = Cut()
+    plain = minilm.embed([text, "short"], normalize=False, truncate="chunk", cut=cut)
+    assert np.abs(plain[0] - mean).max() < 1e-6
+    assert (cut.texts, cut.chunked, cut.chunks) == (0, 1, len(chunks))
+    assert np.abs(minilm.embed(text, truncate="chunk") - mean / np.linalg.norm(mean)).max() < 1e-6
+    both = minilm.embed(text, pool="mean+max", normalize=False, truncate="chunk")
+    assert np.abs(both - np.concatenate([mean, most])).max() < 1e-6
+    with pytest.raises(BertkitError, match="texts is str: give a list of str"):
+        minilm.embed_stream(text)
+
+
+def test_prompts_that_the_pool_does_not_see(minilm: bertkit.Model) -> None:
+    """In chunks and in tails, every token of the text is pooled, and no other."""
+    model = bertkit.Model(minilm.network, minilm.tokenizer)
+    model.limit, model.include_prompt = 16, False
+    model.prompts = {"long": "a rather long prompt for so small a window: "}
+    tokenizer = model.tokenizer
+    before = tokenizer.encode(model.prompts["long"], special_tokens=False).ids
+    ids = tokenizer.encode("one two three four five six seven eight nine ten", special_tokens=False).ids
+    room = 14 - len(before)
+    assert 1 < room < 7
+
+    def pooled(parts: list[list[int]]) -> np.ndarray:
+        rows = []
+        for part in parts:
+            with torch.no_grad():
+                batch = collate([example([tokenizer.cls_id, *before, *part, tokenizer.sep_id])])
+                rows.append(model.encoder(batch)[1 + len(before) :])
+        return torch.cat(rows).mean(0).numpy()
+
+    text = "one two three four five six seven eight nine ten"
+    chunks = [ids[start : start + room] for start in range(0, len(ids), room)]
+    assert np.abs(model.embed(text, prompt="long", truncate="chunk") - pooled(chunks)).max() < 1e-6
+    assert np.abs(model.embed(text, prompt="long", truncate="tail") - pooled([ids[-room:]])).max() < 1e-6
+
+
+def test_counts_belong_to_their_call(minilm: bertkit.Model, caplog: pytest.LogCaptureFixture) -> None:
+    cut = Cut()
+    minilm.embed(["word " * 300], cut=cut)
+    caplog.clear()
+    minilm.embed(["hi"], cut=cut)
+    assert caplog.messages == [], "nothing was cut this time"
+    assert (cut.texts, cut.tokens) == (1, 46)
+    other = bertkit.Model(minilm.network, minilm.tokenizer)
+    other.limit = 16
+    shared, text = Cut(), "word " * 30
+    late = other.embed_stream([text], cut=shared)
+    minilm.embed_stream([text], cut=shared)
+    assert np.array_equal(next(late)[0], other.embed(text)), "the limit is the model's, whoever else counts"
 
 
 def test_known_answers_of_the_chinese_sentence_encoder() -> None:
@@ -225,6 +293,36 @@ def test_the_hugging_face_cache_is_found_without_a_network(
     assert "someone/tiny" in bertkit.list_models(pretrained=True)
 
 
+@pytest.mark.parametrize("lacking", ["", "model.safetensors", "modules.json"])
+def test_an_encoder_in_a_folder_of_its_own_is_found_in_the_cache(
+    lacking: str, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As sentence-transformers' first files lie: modules.json, and all of the encoder in 0_Transformer."""
+    from huggingface_hub import constants
+
+    home = tmp_path / "models--someone--old"
+    snapshot = home / "snapshots" / "0123456789abcdef0123456789abcdef01234567"
+    model = bertkit.create("bert-tiny", tokenizer, seed=0)
+    model.save(snapshot / "0_Transformer")
+    (snapshot / "1_Pooling").mkdir()
+    (snapshot / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    folders = {"Transformer": "0_Transformer", "Pooling": "1_Pooling"}
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in folders.items()]
+    (snapshot / "modules.json").write_text(json.dumps(modules))
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text(snapshot.name)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for file in snapshot.rglob(lacking) if lacking else ():
+        file.unlink()
+    if lacking:
+        with pytest.raises(BertkitError, match="is not on this machine"):
+            bertkit.load("someone/old")
+    else:
+        assert "someone/old" in bertkit.list_models(pretrained=True)
+        assert np.array_equal(bertkit.load("someone/old").embed("the cat"), model.embed("the cat", pool="cls"))
+
+
 def test_a_name_on_the_hub_is_fetched_as_safetensors_or_else_as_pickles(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,10 +335,11 @@ def test_a_name_on_the_hub_is_fetched_as_safetensors_or_else_as_pickles(
 
     def client(name: str, allow_patterns: list[str]) -> str:
         asked.append(allow_patterns[-1])
-        for file in (tmp_path / "hub" / name).iterdir():
-            if any(fnmatch.fnmatch(file.name, pattern) for pattern in allow_patterns):
-                (tmp_path / "here" / name).mkdir(parents=True, exist_ok=True)
-                shutil.copy(file, tmp_path / "here" / name)
+        for file in (tmp_path / "hub" / name).rglob("*.*"):
+            place = str(file.relative_to(tmp_path / "hub" / name))
+            if any(fnmatch.fnmatch(place, pattern) for pattern in allow_patterns):
+                (tmp_path / "here" / name / place).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, tmp_path / "here" / name / place)
         return str(tmp_path / "here" / name)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", client)
@@ -249,6 +348,7 @@ def test_a_name_on_the_hub_is_fetched_as_safetensors_or_else_as_pickles(
     for name, kinds in {
         "someone/new": ["model*.safetensors"],
         "someone/old": ["model*.safetensors", "pytorch_model*.bin"],
+        "someone/deep": ["model*.safetensors"],
     }.items():
         asked: list[str] = []
         path = model.save(tmp_path / "hub" / name)
@@ -256,6 +356,15 @@ def test_a_name_on_the_hub_is_fetched_as_safetensors_or_else_as_pickles(
             torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
             (path / "model.safetensors").unlink()
             (path / "bertkit-manifest.json").unlink()
+        if name == "someone/deep":
+            path.rename(tmp_path / "0_Transformer")
+            path.mkdir()
+            (tmp_path / "0_Transformer").rename(path / "0_Transformer")
+            folders = {"Transformer": "0_Transformer", "Pooling": "1_Pooling"}
+            modules = [{"type": f"sentence_transformers.models.{kind}", "path": at} for kind, at in folders.items()]
+            (path / "modules.json").write_text(json.dumps(modules))
+            (path / "1_Pooling").mkdir()
+            (path / "1_Pooling" / "config.json").write_text("{}")
         assert np.array_equal(bertkit.load(name).embed("the cat"), model.embed("the cat"))
         assert asked == kinds
 
@@ -286,10 +395,28 @@ def test_changed_defaults_are_saved(tokenizer: Tokenizer, tmp_path: Path) -> Non
     assert np.array_equal(again.embed(texts), model.embed(texts))
     theirs = SentenceTransformer(str(tmp_path / "changed"), device="cpu").encode(texts)
     assert np.abs(theirs - model.embed(texts)).max() <= 1e-5
-    model.pool = FirstLast()
-    with pytest.raises(BertkitError, match=r"sentence-transformers has no word for FirstLast"):
-        model.save(tmp_path / "unsayable")
-    assert not (tmp_path / "unsayable").exists()
+
+
+@pytest.mark.parametrize("pool", [FirstLast(), Pooled(), Mean(layer=1), Concat((Cls(), FirstLast()))])
+def test_a_pool_that_their_files_cannot_say_does_not_keep_a_model_from_being_saved(
+    pool: Pool, tokenizer: Tokenizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = bertkit.create("bert-tiny", tokenizer, {"pooler": Pooler()}, seed=0)
+    model.pool, model.normalize, model.limit = pool, True, 9
+    path = model.save(tmp_path / "model")
+    assert not (path / "modules.json").exists()
+    (said,) = caplog.messages
+    assert "sentence-transformers has no word for it" in said
+    assert said.endswith("Not written either: the limit of 9 tokens")
+    again = bertkit.load(path)
+    typed = re.search(r"embed\(texts, pool=(.*), normalize=True\)", said)[1]
+    asked = eval(typed, vars(pools))  # what the message tells to write is what a user would write
+    again.limit = 9
+    assert np.array_equal(again.embed("the cat", pool=asked, normalize=True), model.embed("the cat"))
+    model.dense.append(Dense(model.width, 8).build())
+    with pytest.raises(BertkitError, match=r"has no word for the pool .* Take one that it knows \(cls, max, mean, "):
+        model.save(tmp_path / "dense")
+    assert not (tmp_path / "dense").exists(), "trained matrices are not left behind"
 
 
 @pytest.mark.parametrize("mode", ["cls", "mean", "max"])
@@ -335,7 +462,7 @@ def test_a_growing_frozen_table_stays_frozen(tokenizer: Tokenizer) -> None:
     assert not any(parameter.requires_grad for parameter in model.network.parameters())
 
 
-@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "~nobody/x", "a//b"])
+@pytest.mark.parametrize("name", ["a\0b", "a" * 5000, "~nobody/x", "~no-such-user/x", "a//b"])
 def test_names_that_are_no_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
@@ -380,7 +507,7 @@ def test_wrong_kinds_of_arguments(minilm: bertkit.Model) -> None:
         with pytest.raises(BertkitError, match="give heads by name"):
             bertkit.load("minilm", heads=heads)  # type: ignore[arg-type]
     for texts in (None, b"bytes"):
-        with pytest.raises(BertkitError, match="give a str or a list of them"):
+        with pytest.raises(BertkitError, match="give a list of str"):
             minilm.embed(texts)  # type: ignore[arg-type]
     with pytest.raises(BertkitError, match="there are no texts to record"):
         minilm.record([])

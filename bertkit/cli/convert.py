@@ -24,7 +24,7 @@ class Target(StrEnum):
 
 
 NEXT = {
-    Target.HF: "transformers.AutoModel.from_pretrained({path!r}), or bertkit info {path}",
+    Target.HF: "transformers.{architecture}.from_pretrained({path!r}), or bertkit info {path}",
     Target.TF: "tf.train.load_checkpoint({checkpoint!r}), or bertkit info {path}",
     Target.SENTENCE: "sentence_transformers.SentenceTransformer({path!r}), or bertkit embed {path} 'a text'",
 }
@@ -63,5 +63,14 @@ def run(
         "parity": [f"{what} {difference:.1e}" for what, difference in found["parity"].items()],
     }
     typer.echo(to_text(shown))
-    next = NEXT[to].format(path=str(destination), checkpoint=str(destination / "bert_model.ckpt"))
+    place = {"path": str(destination), "checkpoint": str(destination / "bert_model.ckpt")}
+    next = NEXT[to].format(**place, architecture=_architecture(destination))
     typer.echo(f"Next: {next}", err=True)
+
+
+def _architecture(destination: Path) -> str:
+    """The class of transformers that opens what was written, heads and all."""
+    from bertkit.text.files import read_object
+
+    (name,) = read_object(destination / "config.json").get("architectures", ["AutoModel"])
+    return str(name)

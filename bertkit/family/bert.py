@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from bertkit.errors import BertkitError, look_up
-from bertkit.family.contract import Config, Family
+from bertkit.family.contract import ALONE, Config, Family
 from bertkit.names import Names
 from bertkit.parts.attention import Attention
 from bertkit.parts.embed import Embed
@@ -104,7 +104,6 @@ def read_encoder(config: Config) -> Encoder:
     for key, wanted in {
         "position_embedding_type": "absolute",
         "is_decoder": False,
-        "tie_word_embeddings": True,
     }.items():
         if config.get(key, wanted) != wanted:
             raise BertkitError(f"{key} is {config[key]!r}: BERT is read with {wanted!r} only")
@@ -132,6 +131,11 @@ def read_heads(config: Config, names: frozenset[str]) -> dict[str, Head]:
     if "bert.pooler.dense.weight" in names:
         heads["pooler"] = Pooler()
     if "cls.predictions.transform.dense.weight" in names:
+        if config.get("tie_word_embeddings", True) is not True:
+            raise BertkitError(
+                f"tie_word_embeddings is {config['tie_word_embeddings']!r}: a masked language model's output is read "
+                f"as the token table only. {ALONE}"
+            )
         heads["mlm"] = Mlm(activation(config), config.get("layer_norm_eps", 1e-12))
     if "cls.seq_relationship.weight" in names:
         heads["next_sentence"] = NextSentence()
@@ -321,6 +325,14 @@ def spell(network: Network, name: str) -> str:
     return name.removeprefix("bert.") if architecture(network) == "BertModel" else name
 
 
+def unopenable(network: Network) -> str:
+    """Factorised embeddings have no place in Hugging Face's BERT."""
+    width, embed = network.encoder.width, network.encoder.embed
+    if embed.width == width:
+        return ""
+    return f"its embeddings are {embed.width} wide in a network of {width}, and transformers' BERT cannot have that"
+
+
 FAMILY = Family(
     model_type="bert",
     sizes={size: partial(encoder, size) for size in SIZES},
@@ -333,4 +345,5 @@ FAMILY = Family(
     spell=spell,
     ours=lambda name: name.startswith("bert."),
     layers=lambda config: need(config, "num_hidden_layers"),
+    unopenable=unopenable,
 )

@@ -13,6 +13,8 @@ from bertkit.parts.network import Network
 
 Config = Mapping[str, Any]
 """A foreign config.json."""
+ALONE = "To use the encoder alone: transformers.AutoModel.from_pretrained(OLD).save_pretrained(NEW)"
+"""how to go on without a head that is not read"""
 
 
 @dataclass(frozen=True)
@@ -39,3 +41,5 @@ class Family:
     """whether a canonical name must be understood (the encoder's own), or may be a stranger's head"""
     layers: Callable[[Config], int]
     """how many layers the config promises, read before anything is built"""
+    unopenable: Callable[[Network], str] = lambda network: ""
+    """why Hugging Face's class cannot open what `write` describes; empty where it can"""

@@ -42,6 +42,7 @@ NOT_KEPT = {
     "init_inputs",
     "is_local",
     "local_files_only",
+    "model_max_length",
     "model_specific_special_tokens",
     "name_or_path",
     "special_tokens_map_file",
@@ -58,7 +59,8 @@ class Opened:
     rust: Tokenizer
     rules: Rules | None
     specials: Specials
-    limit: int = DEFAULT_LIMIT
+    limit: int | None = None
+    """tokens per input; None where nobody said"""
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -234,9 +236,9 @@ def _rules(config: dict[str, Any], source: Path, lowercase: bool) -> Rules:
     return Rules(lowercase, config.get("strip_accents"), config.get("tokenize_chinese_chars", True))
 
 
-def _limit(given: object) -> int:
+def _limit(given: object) -> int | None:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 1 <= given <= LARGEST_LIMIT:
-        return DEFAULT_LIMIT
+        return None
     return int(given)
 
 
@@ -253,7 +255,7 @@ def _config(opened: Opened) -> dict[str, Any]:
         **opened.settings,
         # The generic class makes transformers take everything from tokenizer.json.
         "tokenizer_class": "PreTrainedTokenizerFast" if rules is None else "BertTokenizer",
-        "model_max_length": opened.limit,
+        **({} if opened.limit is None else {"model_max_length": opened.limit}),
         **cleaning,
         **_special_map(opened),
         "added_tokens_decoder": {str(i): _flags(t) for i, t in opened.rust.get_added_tokens_decoder().items()},

@@ -173,7 +173,7 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         case = "lower-cased" if self.lowercase else "cased"
-        return f"Tokenizer({len(self)} tokens, {case}, limit {self.limit})"
+        return f"Tokenizer({len(self)} tokens, {case}, {f'limit {self.limit}' if self.limit else 'no limit said'})"
 
     @property
     def vocabulary(self) -> list[str]:
@@ -186,8 +186,8 @@ class Tokenizer:
         return self._opened.specials
 
     @property
-    def limit(self) -> int:
-        """Tokens per input that the files promise; 512, BERT's own, when they do not say (or say 1e30).
+    def limit(self) -> int | None:
+        """Tokens per input that the files promise; None when they do not say (or say 1e30).
 
         The model's position table is the hard bound: take the smaller of both.
         """

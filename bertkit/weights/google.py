@@ -3,10 +3,10 @@
 Names follow from Hugging Face's by rule: slashes for dots, `layer_3` for `layer.3`, gamma and beta for a norm's weight
 and bias, nothing after a table's name, and matrices turned over (`kernel` is [in, out]). Heads have names of their own.
 
-`hidden_act: gelu` means the tanh approximation here, as in Google's code (but for its first months, when it was exact).
-Hugging Face's `gelu` is the exact one, for which Google has no word: it is written as `gelu_python`, which transformers
-knows and at which Google's code stops instead of computing other numbers. Who wants the exact one for a checkpoint of
-those first months writes `gelu_python` into its bert_config.json.
+`hidden_act: gelu` is read as the tanh approximation, which Google's code computes by that name. Its first files, of
+2018, say the same word, and their namesakes at Hugging Face compute the exact form; no file says which one it was
+trained with. Who wants the exact form writes `gelu_python` into bert_config.json. So do we when we write it, for Google
+has no word for it: transformers knows that one, and Google's code stops at it instead of computing other numbers.
 """
 
 from __future__ import annotations
@@ -64,19 +64,32 @@ _HEADS_BACK = {theirs: ours for ours, theirs in _HEADS.items()}
 
 def here(path: Path) -> bool:
     """Whether a directory is Google's. One that also has Hugging Face's config.json is read as theirs."""
-    return (path / CONFIG).is_file() and not (path / directory.CONFIG).exists()
+    return not (path / directory.CONFIG).exists() and ((path / CONFIG).is_file() or bool(_prefixes(path)))
 
 
 def read(path: Path, heads: Mapping[str, Head] | None = None) -> tuple[NetworkModule, dict[str, Any], Report]:
     """As `directory.read`; the config comes in Hugging Face's words. Optimizer slots and counters are left, by name."""
-    file = _Checkpoint(Bundle(find(path)))
+    prefix = find(path)
+    if not (path / CONFIG).exists():
+        raise BertkitError(
+            f"{path} has the checkpoint {prefix.name}, but no {CONFIG}, which training does not write: copy {CONFIG} "
+            "and vocab.txt of the model that it was trained from"
+        )
+    file = _Checkpoint(Bundle(prefix))
     tensors = Tensors(dict.fromkeys(file.shapes, file))
     names = frozenset(file.shapes)
     if _OBJECTS in names:
         raise BertkitError(
             f"{file.path} is a checkpoint of Keras objects (TensorFlow 2), not of BERT's variables by name"
         )
-    config = _from_google(read_json(path / CONFIG), file.shapes)
+    said = read_json(path / CONFIG)
+    config = _from_google(said, file.shapes)
+    if said.get("hidden_act", "gelu") == "gelu":
+        log.info(
+            "%s: hidden_act 'gelu' is read as the tanh approximation. Google's first files, of 2018, are computed with "
+            "the exact form by their namesakes at Hugging Face: for equal numbers write 'gelu_python'",
+            CONFIG,
+        )
     return directory.load(Source(path / CONFIG, config, tensors, lambda name: _spell(name, names)), heads)
 
 
@@ -96,10 +109,14 @@ def write(network: NetworkModule, config: Mapping[str, Any], path: Path) -> None
 
 def find(path: Path) -> Path:
     """The checkpoint's prefix: the only one there is, or the one that the file `checkpoint` names."""
-    names = sorted(file.name.removesuffix(bundle.INDEX) for file in path.glob(f"*{bundle.INDEX}"))
-    latest = _latest(path / LATEST) if len(names) > 1 else None
-    if len(names) == 1 or latest in names:
-        return path / (latest or names[0])
+    names = _prefixes(path)
+    latest = _latest(path / LATEST)
+    if latest in names:
+        return path / latest
+    if len(names) == 1:
+        if latest:
+            log.warning("%s: its file %s names %s, which is not there; %s is read", path, LATEST, latest, names[0])
+        return path / names[0]
     if not names:
         raise BertkitError(f"{path} has {CONFIG}, but no weights ({CHECKPOINT}{bundle.INDEX} and its data)")
     raise BertkitError(
@@ -108,13 +125,23 @@ def find(path: Path) -> Path:
     )
 
 
-def _latest(path: Path) -> str | None:
+def _prefixes(path: Path) -> list[str]:
+    """The checkpoints of a directory; an index without its data is one only where there is nothing better."""
+    indexes = path.glob(f"[!.]*{bundle.INDEX}")  # what begins with a dot is a file system's own
+    names = sorted(file.name.removesuffix(bundle.INDEX) for file in indexes)
+    files = [file.name for file in path.glob("*.data-*")]
+    whole = [name for name in names if any(file.startswith(f"{name}.data-") for file in files)]
+    return whole or (names if (path / CONFIG).is_file() else [])
+
+
+def _latest(path: Path) -> str:
+    """The checkpoint that a file names, or nothing."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             match = re.search(r'^model_checkpoint_path:\s*"([^"\n]*)"', file.read(1 << 16), re.MULTILINE)
     except OSError:
-        return None
-    return re.split(r"[/\\]", match[1])[-1] if match else None  # often an absolute path of another machine
+        return ""
+    return re.split(r"[/\\]", match[1])[-1] if match else ""  # often an absolute path of another machine
 
 
 class _Checkpoint(File):

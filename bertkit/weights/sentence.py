@@ -18,12 +18,11 @@ import torch
 
 from bertkit.errors import BertkitError, about, look_up
 from bertkit.parts.dense import Dense, DenseModule
-from bertkit.parts.pool import Cls, Concat, LastToken, Max, Mean, Pool, SqrtMean, WeightedMean
+from bertkit.parts.pool import Cls, Concat, LastToken, Max, Mean, Pool, SqrtMean, WeightedMean, name_of
 from bertkit.weights import tensors as files
-from bertkit.weights.folder import LENGTHS, MODULES, read_modules
+from bertkit.weights.folder import LENGTHS, MODULES, SETTINGS, read_lengths, read_modules
 from bertkit.weights.tensors import Tensors, read_json
 
-SETTINGS = "config_sentence_transformers.json"
 _MODES: dict[str, Pool] = {
     "cls": Cls(),
     "max": Max(),
@@ -100,7 +99,7 @@ def read(directory: Path) -> Sentence | None:
     return Sentence(
         pool,
         kinds[-1] == "Normalize",
-        _read_limit(folders[0] / LENGTHS),
+        _read_limit(folders[0]),
         {key: value for key, value in settings.items() if key not in _OURS},
         prompts,
         settings.get("default_prompt_name"),
@@ -133,7 +132,7 @@ def _read_pool(path: Path) -> tuple[Pool, bool]:
     modes = config.get("pooling_mode")
     if modes is None:
         known = {flag: mode for mode, flag in _FLAGS.items()}
-        on = [key for key in config if key.startswith("pooling_mode_") and config[key] is True]
+        on = [key for key in config if key.startswith("pooling_mode_") and config[key]]
         modes = sorted((known.get(key, key) for key in on), key=[*_MODES, *on].index) or ["mean"]
     include = config.get("include_prompt", True)
     try:
@@ -190,8 +189,8 @@ def _require_vectors(path: Path) -> None:
             raise BertkitError(f"{path}: {key} is {config[key]!r}, known is {_VECTOR} only. {_ALONE}")
 
 
-def _read_limit(path: Path) -> int | None:
-    config = read_json(path) if path.is_file() else {}
+def _read_limit(folder: Path) -> int | None:
+    path, config = read_lengths(folder)
     otherwise = [key for key in _OTHERWISE if config.get(key)]
     task = config.get("transformer_task", "feature-extraction")
     if otherwise or task != "feature-extraction":
@@ -205,7 +204,7 @@ def _read_limit(path: Path) -> int | None:
 
 def write(sentence: Sentence, width: int, directory: Path) -> None:
     """The same files for an encoder so wide, so that sentence-transformers makes the same vectors."""
-    pooling = {**_pooling(sentence.pool), "include_prompt": sentence.include_prompt}
+    pooling = {**words_for(sentence.pool), "include_prompt": sentence.include_prompt}
     kinds = ["Transformer", "Pooling", *["Dense"] * len(sentence.dense), *["Normalize"] * sentence.normalize]
     folders = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds) if index)]
     for place, module in zip(folders[2:], sentence.dense, strict=False):
@@ -229,13 +228,38 @@ def write(sentence: Sentence, width: int, directory: Path) -> None:
         _write_json(directory / SETTINGS, settings)
 
 
-def _pooling(pool: Pool) -> dict[str, Any]:
-    """Booleans where they can say it, for old versions too; they cannot say an order of their own."""
+def unsaid(way: Sentence, plain: Sentence) -> str:
+    """What of a way has to stay unwritten because these files have no word for its pool; empty where they have one."""
+    try:
+        words_for(way.pool)
+    except BertkitError:
+        name = name_of(way.pool)
+        pool = str(way.pool) if "(" in name else repr(name)
+        lost = {
+            "prompts": bool(way.prompts),
+            f"the limit of {way.limit} tokens": way.limit != plain.limit,
+            f"shortening to {way.shorten} values": way.shorten is not None,
+        }
+        others = ", ".join(words for words, there in lost.items() if there)
+        return (
+            f"the pool {pool} was not written, for sentence-transformers has no word for it; after loading, write "
+            f"embed(texts, pool={pool}{', normalize=True' if way.normalize else ''})"
+            f"{f'. Not written either: {others}' if others else ''}"
+        )
+    return ""
+
+
+def words_for(pool: Pool) -> dict[str, Any]:
+    """What the files say of a pool: booleans where these can, for old versions too; they have no order of their own."""
     pools = pool.pools if isinstance(pool, Concat) else (pool,)
     names = {pool: name for name, pool in _MODES.items()}
     strange = [part for part in pools if part not in names]
     if strange:
-        raise BertkitError(f"sentence-transformers has no word for {strange[0]}; known: {', '.join(_MODES)}")
+        known = ", ".join(map(name_of, _MODES.values()))
+        raise BertkitError(
+            f"sentence-transformers has no word for the pool {name_of(strange[0])}. Take one that it knows ({known}), "
+            "or several with a plus between"
+        )
     modes = [names[part] for part in pools]
     if modes != [mode for mode in _MODES if mode in modes]:
         return {"pooling_mode": modes}

@@ -2,7 +2,7 @@
 
 A file is blocks and a footer. A block is entries (how much of the key before is shared, how much follows, the value),
 then the places where nothing is shared, a byte for compression and a checksum. The footer finds the index block, whose
-values find the others. A file is read in one pass, keys strictly ascending, so that no block is read twice.
+values find the others. Blocks follow each other and keys ascend strictly, so that no byte of a file is read twice.
 """
 
 from __future__ import annotations
@@ -28,15 +28,21 @@ def read(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     footer = data[-FOOTER:-8]
     _, at = _handle(footer, 0)
     index, _ = _handle(footer, at)
-    last, room = None, _GROWTH * len(data)
-    for _, value in _entries(_block(data, *index), room):
-        handle, _ = _handle(value, 0)
-        for key, entry in _entries(_block(data, *handle), room):
+    last, room, end = None, _GROWTH * len(data), 0
+    blocks = [_handle(value, 0)[0] for _, value in _entries(_block(data, *index), room)]
+    for offset, size in blocks:
+        if offset < end:
+            raise BertkitError("a block lies before the end of the one before it: it is damaged")
+        end = offset + size + _TRAILER
+        before = last
+        for key, entry in _entries(_block(data, offset, size), room):
             if last is not None and key <= last:
                 raise BertkitError(f"its keys are not in order, or one is there twice ({key[:60]!r})")
             room -= len(key)
             last = key
             yield key, entry
+        if last is before and len(blocks) > 1:
+            raise BertkitError("a block has no entries: it is damaged")
 
 
 def write(rows: Iterable[tuple[bytes, bytes]]) -> bytes:

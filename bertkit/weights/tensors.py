@@ -21,6 +21,9 @@ from bertkit.errors import BertkitError
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"
+_KINDS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+_SHARING = 4
+"""how often the numbers of a pickle may be used on average: tied tables are named twice"""
 _AGAIN = "fetch the file again, or have its writer save it anew"
 
 
@@ -54,7 +57,7 @@ class Tensors:
 
     def read(self, name: str) -> Tensor:
         tensor = self._files[name].read(name)
-        if not tensor.is_floating_point():
+        if tensor.dtype not in _KINDS:
             raise BertkitError(
                 f"{self.where(name)}: {name} holds {tensor.dtype} numbers, not weights. "
                 "Quantised files are not read; use the model they were made from"
@@ -120,7 +123,24 @@ def _unpickle(path: Path) -> dict[str, Tensor]:
         found = found["state_dict"]
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise BertkitError(f"{path} holds a {type(found).__name__}, not tensors by name")
-    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    tensors = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+    _check_storage(tensors, path)
+    return tensors
+
+
+def _check_storage(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Refuse tensors that claim more numbers than the file holds: their copies could have any size."""
+    storages: dict[int, int] = {}
+    for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
+            raise BertkitError(f"{path}: {name} is not a plain array of numbers. Ask for the model as safetensors")
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes()
+        if tensor.nbytes > storage.nbytes():
+            raise BertkitError(f"{path}: {name} is {list(tensor.shape)}, more numbers than the file holds: {_AGAIN}")
+    there = path.stat().st_size
+    if sum(storages.values()) > there or sum(tensor.nbytes for tensor in tensors.values()) > _SHARING * there:
+        raise BertkitError(f"{path}: its tensors claim more numbers than the file holds: {_AGAIN}")
 
 
 def _shards(index: Path, kind: type[_Safe] | type[_Pickled]) -> dict[str, File]:

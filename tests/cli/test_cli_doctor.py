@@ -133,6 +133,24 @@ def test_versions_that_are_too_old_or_absent(monkeypatch: pytest.MonkeyPatch) ->
     assert zh == Finding("extra zh", "ok", "no-such-package not installed; not needed", doctor._to_have("zh"))
 
 
+def test_a_torch_that_is_too_old_is_said_before_the_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", "12.1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert next(doctor._torch()).state == "warn"
+    monkeypatch.setattr(doctor, "_required", lambda extra: [("torch", "99.0")])
+    found = next(doctor._torch())
+    assert (found.state, found.repair) == ("fail", "pip install --upgrade 'torch>=99.0'")
+    assert "99.0 is needed, build for CUDA 12.1" in found.found
+
+
+@pytest.mark.parametrize(
+    ("there", "least", "enough"), [("2.6", "2.6.0", True), ("2.6.1", "2.6", True), ("2.5.9", "2.6.0", False)]
+)
+def test_versions_in_order(there: str, least: str, enough: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: there)
+    assert (doctor._version("x", least, "fail").state == "ok") is enough
+
+
 def test_a_check_that_breaks_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def _odd() -> None:
         raise RuntimeError("no\nidea")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import struct
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,35 @@ def test_hostile_files(case: str, tmp_path: Path) -> None:
     with pytest.raises(BertkitError, match=message) as caught:
         read_all(prefix)
     assert str(tmp_path / "x.ckpt.") in str(caught.value)
+
+
+def blocks(*contents: bytes, twice: int = 0) -> bytes:
+    """An index of several blocks, in order; the first once more so often, each under a key of its own."""
+    out, places = b"", []
+    for content in contents:
+        places.append(number(len(out)) + number(len(content)))
+        out += content + b"\0" + struct.pack("<I", masked(crc32c(content + b"\0")))
+    places += places[:1] * twice
+    rows = b"".join(b"\0\1" + number(len(place)) + b"a" + place for place in places) + TAIL
+    footer = (number(0) + number(0) + number(len(out)) + number(len(rows))).ljust(40, b"\0")
+    return out + rows + b"\0" + struct.pack("<I", masked(crc32c(rows + b"\0"))) + footer + table.MAGIC
+
+
+def test_blocks_are_read_once_and_in_order() -> None:
+    """A block of nothing but four megabytes of restarts, named two hundred times, would be read for a minute."""
+    first, second = b"\0\1\1a1" + TAIL, b"\0\1\1b2" + TAIL
+    assert list(table.read(blocks(first, second))) == [(b"a", b"1"), (b"b", b"2")]
+    assert list(table.read(blocks(TAIL))) == []
+    restarts = 1 << 20
+    empty = struct.pack("<I", 0) * restarts + struct.pack("<I", restarts)
+    started = time.perf_counter()
+    with pytest.raises(BertkitError, match=r"a block has no entries|before the end of the one before it"):
+        list(table.read(blocks(empty, twice=200)))
+    assert time.perf_counter() - started < 5
+    with pytest.raises(BertkitError, match="a block lies before the end of the one before it"):
+        list(table.read(blocks(first, second, twice=1)))
+    with pytest.raises(BertkitError, match="a block has no entries"):
+        list(table.read(blocks(first, TAIL)))
 
 
 def test_files_that_are_missing_or_too_large(tmp_path: Path) -> None:

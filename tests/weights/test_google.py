@@ -13,6 +13,7 @@ import torch
 
 import bertkit
 from bertkit.batch import collate
+from bertkit.convert import convert
 from bertkit.errors import BertkitError
 from bertkit.family import bert, family_of
 from bertkit.parts.attention import Attention
@@ -245,7 +246,8 @@ def test_a_sentence_encoder_comes_back_with_equal_vectors(tmp_path: Path, caplog
 @pytest.mark.parametrize(
     ("said", "meant"), [("gelu", "gelu_tanh"), (..., "gelu_tanh"), ("gelu_python", "gelu"), ("relu", "relu")]
 )
-def test_activations(said: Any, meant: str, tmp_path: Path) -> None:
+def test_activations(said: Any, meant: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "bertkit")
     path = put(tiny({}), tmp_path / "x")
     settings(path, hidden_act=said)
     network, config, _ = google.read(path)
@@ -253,6 +255,7 @@ def test_activations(said: Any, meant: str, tmp_path: Path) -> None:
     assert bert.activation(config) == meant  # what is saved for transformers says the same
     written = settings(put(network, tmp_path / "y"))["hidden_act"]
     assert written == ("gelu" if said is ... else said)
+    assert ("for equal numbers write 'gelu_python'" in caplog.text) == (meant == "gelu_tanh")
 
 
 def test_another_epsilon_is_kept_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -391,6 +394,40 @@ def test_the_checkpoint_is_the_only_one_or_the_one_that_is_named(tmp_path: Path)
     assert torch.equal(google.read(path)[0].encoder.embed.norm.bias, 2 * tiny({}).encoder.embed.norm.bias)
 
 
+def test_only_whole_checkpoints_count(tmp_path: Path) -> None:
+    path = put(tiny({}), tmp_path / "x")
+    (path / "docs.index").write_bytes(b"of another program")
+    (path / "._bert_model.ckpt.index").write_bytes(b"a file system's")
+    (path / "._bert_model.ckpt.data-00000-of-00001").write_bytes(b"a file system's")
+    assert google.find(path) == path / "bert_model.ckpt"
+    (path / "bert_model.ckpt.data-00000-of-00001").unlink()
+    (path / "docs.index").unlink()
+    with pytest.raises(BertkitError, match=r"data file bert_model.ckpt.data-00000-of-00001 is not beside it"):
+        google.read(path)
+
+
+def test_a_checkpoint_that_is_named_and_gone_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = put(tiny({}), tmp_path / "x")
+    (path / "checkpoint").write_text('model_checkpoint_path: "/gone/model.ckpt-900"\n')
+    assert google.find(path) == path / "bert_model.ckpt"
+    assert "checkpoint names model.ckpt-900, which is not there; bert_model.ckpt is read" in caplog.text
+    caplog.clear()
+    (path / "checkpoint").write_text('model_checkpoint_path: "bert_model.ckpt"\n')
+    assert google.find(path) == path / "bert_model.ckpt"
+    assert caplog.text == ""
+
+
+def test_a_checkpoint_without_its_settings_says_where_they_are(tmp_path: Path) -> None:
+    """What run_classifier.py leaves in its output_dir."""
+    path = put(tiny({}), tmp_path / "x")
+    (path / "bert_config.json").rename(path / "config.json")
+    with pytest.raises(BertkitError, match=r"config.json names no model_type.*: rename it, or copy bert_config.json"):
+        bertkit.load(path)
+    (path / "config.json").unlink()
+    with pytest.raises(BertkitError, match=r"checkpoint bert_model.ckpt, but no bert_config.json.* and vocab.txt of"):
+        bertkit.load(path)
+
+
 def test_a_directory_of_both_kinds_is_hugging_faces(tmp_path: Path, tokenizer: Tokenizer) -> None:
     model = bertkit.create("bert-tiny", tokenizer, seed=0)
     model.save(tmp_path / "x")
@@ -433,3 +470,44 @@ def test_any_damage_gives_a_network_or_one_clear_error(tmp_path: Path) -> None:
             found.append("refused")
         settings(path, **said)
     assert set(found) == {"opened", "refused"}
+
+
+def test_what_transformers_cannot_open_is_not_called_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Factorised embeddings: refused as a conversion, saved for bertkit with a word, whole as Google's files."""
+    path = pretrained(SIMBERT)
+    for to in ("hf", "sentence-transformers"):
+        with pytest.raises(
+            BertkitError, match=f"cannot be converted to {to}: its embeddings are 128 wide in a network of 312"
+        ):
+            convert(path, tmp_path / "other", to)
+    assert list(tmp_path.iterdir()) == []
+    model = bertkit.load(path)
+    model.save(tmp_path / "saved")
+    assert "only bertkit opens it, for its embeddings are 128 wide" in caplog.messages[-1]
+    again = bertkit.load(convert(tmp_path / "saved", tmp_path / "google", "tf").path)
+    texts = [text for pair in SENTENCES for text in pair]
+    assert np.array_equal(again.embed(texts, pool="pooler"), model.embed(texts, pool="pooler"))
+
+
+def test_known_similarities_of_simbert() -> None:
+    """What its authors meant: paraphrases near, others at about 0.1, through the pooler."""
+    texts = [
+        "怎么学好英语",
+        "如何学习英语",
+        "如何更换花呗绑定银行卡",
+        "花呗更改绑定银行卡",
+        "今天天气怎么样",
+        "苹果手机多少钱",
+    ]
+    vectors = bertkit.load(pretrained(SIMBERT)).embed(texts, pool="pooler", normalize=True)
+    near = vectors @ vectors.T
+    assert near[0, 1] == pytest.approx(0.767, abs=2e-3)
+    assert near[2, 3] == pytest.approx(0.898, abs=2e-3)
+    assert near[0, 2] == pytest.approx(0.098, abs=2e-3)
+    assert near[4, 5] == pytest.approx(0.108, abs=2e-3)
+
+
+def test_a_checkpoint_by_googles_name_is_pointed_to_its_directory(tmp_path: Path) -> None:
+    put(tiny({}), tmp_path / "model")
+    with pytest.raises(BertkitError, match=r"bert_model.ckpt is a checkpoint; give the directory it lies in: .*model"):
+        bertkit.load(tmp_path / "model" / "bert_model.ckpt")

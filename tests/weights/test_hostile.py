@@ -132,6 +132,34 @@ def test_hostile_pickles(case: str, model: Path) -> None:
     assert not Path(WITNESS).exists()
 
 
+STRETCHED = {
+    "one number stretched": lambda: {"a": torch.zeros(1).expand(2**28, 128)},
+    "windows that overlap": lambda: {"a": torch.zeros(2000).as_strided((1000, 1000), (1, 1))},
+    "one storage a thousand times": lambda: dict.fromkeys(map(str, range(1000)), torch.zeros(1000)),
+    "no numbers at all": lambda: {"a": torch.zeros(2**40, device="meta")},
+    "sparse": lambda: {"a": torch.sparse_coo_tensor([[0], [0]], [1.0], (2**20, 2**20), check_invariants=True)},
+}
+
+
+@pytest.mark.parametrize("case", STRETCHED)
+@pytest.mark.parametrize("archive", [True, False])
+def test_pickled_tensors_that_claim_more_than_their_file_holds(case: str, archive: bool, model: Path) -> None:
+    (model / "model.safetensors").unlink()
+    torch.save(STRETCHED[case](), model / "pytorch_model.bin", _use_new_zipfile_serialization=archive)
+    refused(model, r"more numbers than the file holds|is not a plain array of numbers|wants to run code")
+
+
+def test_a_pickle_whose_tables_share_their_numbers_is_read(model: Path) -> None:
+    tensors = load_file(model / "model.safetensors")
+    wanted = bertkit.load(model).embed("the cat")
+    (model / "model.safetensors").unlink()
+    whole = torch.cat([x.flatten() for x in tensors.values()])
+    parts = dict(zip(tensors, whole.split([x.numel() for x in tensors.values()]), strict=True))
+    views = {name: parts[name].view(x.shape) for name, x in tensors.items()}
+    torch.save(views | {"copy": views["embeddings.word_embeddings.weight"]}, model / "pytorch_model.bin")
+    assert (bertkit.load(model).embed("the cat") == wanted).all()
+
+
 INDEXES = {
     "not JSON": (b"{", "is not JSON"),
     "a list": (b"[]", "holds a list"),
@@ -185,8 +213,17 @@ def test_weights_of_another_model_are_named(model: Path, tokenizer: Tokenizer, t
     refused(model, r"pooler.dense.bias is \[64\], but .*config.json makes it \[128\]")
     rewritten({"encoder.layer.0.attention.self.query.weight": torch.zeros(128, 128, dtype=torch.int8)})
     refused(model, "holds torch.int8 numbers, not weights")
+    rewritten({"pooler.dense.weight": good["pooler.dense.weight"].to(torch.float8_e4m3fn)})
+    refused(model, "holds torch.float8_e4m3fn numbers, not weights. Quantised files are not read")
     rewritten({"encoder.layer.0.attention.self.quer.weight": torch.zeros(1)})
     refused(model, "no part of bert is called bert.encoder.layer.0.attention.self.quer.weight")
+    rewritten({"encoder.layer.16777214.output.dense.bias": torch.zeros(128)})
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2**24 - 1}))
+    refused(model, "it says 16777215 layers, but the weights beside it have 3")
+    (model / "config.json").write_text(json.dumps(config))
+    rewritten({"ranker.layer.5.weight": torch.zeros(2)})
+    assert bertkit.load(model).report.left == ("ranker",), "layers of a stranger's head are not the encoder's"
     rewritten({})
     bertkit.load(model)
 

@@ -326,6 +326,22 @@ def test_an_untied_output_is_refused_and_a_tied_copy_is_not(tokenizer: Tokenizer
         bertkit.load(tmp_path / "model")
 
 
+def test_untied_tables_matter_to_masked_language_models_only(tmp_path: Path) -> None:
+    sizes = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(**sizes, intermediate_size=8, tie_word_embeddings=False)
+    save(transformers.BertModel(config), tmp_path / "encoder")
+    assert directory.read(tmp_path / "encoder")[2].taken == ("pooler",)
+    masked = transformers.BertForMaskedLM(config)
+    save(masked, tmp_path / "untied")
+    masked.cls.predictions.decoder.weight.data = masked.bert.embeddings.word_embeddings.weight.data.clone()
+    save(masked, tmp_path / "equal")
+    for name, message in {"untied": "an untied head is not read", "equal": "tie_word_embeddings is False"}.items():
+        with pytest.raises(BertkitError, match=f"{message}.* To use the encoder alone: transformers.AutoModel"):
+            directory.read(tmp_path / name)
+        transformers.AutoModel.from_pretrained(tmp_path / name).save_pretrained(tmp_path / f"{name} alone")
+        directory.read(tmp_path / f"{name} alone")
+
+
 def test_one_tensor_under_two_names_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tiny(tokenizer, {"mlm": Mlm()}).save(tmp_path / "model")
     (tmp_path / "model" / "bertkit-manifest.json").unlink()
