@@ -1,4 +1,4 @@
-"""How new weights are drawn: BERT's truncated normal, once."""
+"""Matrices and tables that are drawn by BERT's truncated normal, once, and multiply a few rows as fast as many."""
 
 from __future__ import annotations
 
@@ -6,13 +6,31 @@ import torch
 from torch import Tensor, nn
 
 SPREAD = 0.02
+FEW_ROWS, SHARES = 128, 4
 
 
 class Linear(nn.Linear):
-    """torch's, but not drawn when made: `draw` does it, or weights are about to be loaded."""
+    """torch's, but not drawn when made: `draw` does it, or weights are about to be loaded.
+
+    A CPU's matrix library hardly uses its second thread for the few rows of a short query, where reading the matrix is
+    the work. Without gradients they are multiplied with quarters of it side by side: about 1.5 × as fast on 2 threads.
+    """
 
     def reset_parameters(self) -> None:
         pass
+
+    def forward(self, x: Tensor) -> Tensor:
+        few = x.dim() == 2 and len(x) <= FEW_ROWS and not self.out_features % SHARES
+        if few and x.is_cpu and not torch.is_grad_enabled() and torch.get_num_threads() > 1:
+            return self._in_shares(x)
+        return super().forward(x)
+
+    def _in_shares(self, x: Tensor) -> Tensor:
+        """[T, I] -> [T, O], the outputs cut into S shares."""
+        share = self.out_features // SHARES
+        weight = self.weight.view(SHARES, share, self.in_features).transpose(1, 2)  # [S, I, O/S]
+        out = torch.baddbmm(self.bias.view(SHARES, 1, share), x.expand(SHARES, *x.shape), weight)  # [S, T, O/S]
+        return out.transpose(0, 1).reshape(len(x), self.out_features)
 
 
 class Embedding(nn.Embedding):
