@@ -90,6 +90,11 @@ class Row:
     versions: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
 
+    def __str__(self) -> str:
+        if self.ratio is None or self.spread is None:
+            return f"{self.case}, {self.peer}: none, {self.reason}"
+        return f"{self.case}, {self.peer}: {self.ratio:.2f} ({self.spread[0]:.2f} to {self.spread[1]:.2f})"
+
     @property
     def reached(self) -> bool | None:
         """Whether the bar is; None where there is no bar or no ratio."""

@@ -38,14 +38,16 @@ def workloads() -> dict[str, ModuleType]:
     return {name: module for name, module in loaded.items() if hasattr(module, "cases")}
 
 
-def run(name: str, workload: ModuleType, quick: bool, console: Console) -> dict[str, Any]:
-    """All cases of one workload, as `--json` prints them."""
+def run(name: str, workload: ModuleType, quick: bool, console: Console, only: str = "") -> dict[str, Any]:
+    """All cases of one workload whose name has `only` in it, as `--json` prints them."""
     rows: list[Row] = []
     peaks = dict.fromkeys((1, THREADS), 0.0)
     loads: list[float] = []
     with ExitStack() as stack, console.status(f"{name}: opening") as status:
         peers = {each: stack.enter_context(closing(peer.Peer(each, THREADS))) for each in peer.names()}
         for case in workload.cases(quick):
+            if only not in case.name:
+                continue
             if quick:
                 case = replace(case, bars={})  # small cases are not what a bar was set for
             # the best that was ever seen in this run: a disturbed moment makes no smaller machine
@@ -54,7 +56,10 @@ def run(name: str, workload: ModuleType, quick: bool, console: Console) -> dict[
                 with suppress(peer.AbsentError):  # which `open` raises again
                     peers[each].start()
             before = machine.Usage.now()
-            rows += compare(case, peers, QUICK_ROUNDS if quick else ROUNDS, told=status.update)
+            made = compare(case, peers, QUICK_ROUNDS if quick else ROUNDS, told=status.update)
+            rows += made
+            for row in made:  # at once: a run that is stopped later has told something
+                console.print(str(row), soft_wrap=True, highlight=False, markup=False)
             loads.append(machine.others(before, machine.Usage.now()))
             if loads[-1] > LOADED:
                 console.print(
@@ -134,6 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description="Measure bertkit against its peers.")
     parser.add_argument("names", nargs="*", metavar="WORKLOAD", help="what to measure; all when none is named")
     parser.add_argument("--quick", action="store_true", help="two rounds of small cases: does it run? no numbers")
+    parser.add_argument("--case", default="", metavar="WORDS", help="only cases with this in their name: query, minilm")
     parser.add_argument("--json", action="store_true", help="one JSON object per workload, each on its line")
     given = parser.parse_args(arguments)
     console, known = Console(stderr=True), workloads()
@@ -142,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if name not in known:
                 raise unknown("workload", name, known)
         for name in given.names or known:
-            result = run(name, known[name], given.quick, console)
+            result = run(name, known[name], given.quick, console, given.case)
             print(json.dumps(result, ensure_ascii=False) if given.json else to_markdown(result), flush=True)
     except BertkitError as error:
         console.print(f"error: {error}", highlight=False, markup=False)
