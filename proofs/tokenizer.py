@@ -28,7 +28,8 @@ from bertkit.errors import BertkitError
 from bertkit.text import Tokenizer
 
 CLAIM = "Token ids and offsets equal transformers' BertTokenizer; ids equal its pure-Python one but for listed causes."
-COVERS = ("bertkit/text", "proofs/tokenizer.py")
+_DECIDING = ("tokenizer", "wordpiece", "encoding", "directory", "vocabulary", "added", "files")
+COVERS = tuple(f"bertkit/text/{name}.py" for name in _DECIDING)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 STRINGS, STRINGS_PER_PART = 100_000, 10_000
