@@ -144,7 +144,7 @@ def test_answers_are_googles(answerer: bertkit.Model, limit: int, stride: int | 
     answers = answerer.answer(question, passage, top=5, truncate=None if stride is None else Chunk(stride))
     answerer.limit = 512
     assert [(answer.start, answer.end) for answer in answers] == [place[1:] for place in wanted[:5]]
-    assert np.allclose([answer.score for answer in answers], [place[0] for place in wanted[:5]], atol=1e-4)
+    assert np.allclose([answer.score for answer in answers], [place[0] for place in wanted[:5]], rtol=0, atol=1e-5)
     assert all(passage[answer.start : answer.end] == answer.text for answer in answers)
 
 
