@@ -25,6 +25,7 @@ from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.engine import torch_engine
+from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.passage import Answer, Passage, Tagged, passages, token_engine
 from bertkit.runtime.stream import Rows, example, stream
 from bertkit.text import Tokenizer, stitch
@@ -228,7 +229,7 @@ class Model:
         if before:
             policy = Prompted(policy, self._tokens(before))
             texts = (before + text if isinstance(text, str) else text for text in texts)
-        parts = stream(texts, self.tokenizer, engine, join, self.limit, policy, cut, progress)
+        parts = stream(texts, self.tokenizer, engine, join, self.limit, policy, cut, progress, Lanes.on(self.device))
         return (self._finish(rows, normalize) for rows in parts)
 
     def fill(self, text: str, top: int = 5) -> list[list[Guess]]:
@@ -304,7 +305,8 @@ class Model:
             with self.network.evaluating():
                 return self.network.logits(head, self.network(batch), batch.layout)  # [..., C]
 
-        for passage in passages(inputs, self.tokenizer, token_engine(logits, self.device), self.limit, policy, done):
+        engine, lanes = token_engine(logits, self.device), Lanes.on(self.device)
+        for passage in passages(inputs, self.tokenizer, engine, self.limit, policy, done, lanes):
             count += 1
             yield passage
         self._tell(done, count, cut)

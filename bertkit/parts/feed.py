@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -13,9 +14,18 @@ from bertkit.errors import look_up
 from bertkit.parts.init import Linear
 from bertkit.spec import Count, Positive, Rate, Spec
 
+
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """Written over x in inference mode, where nobody can want x again: give it a tensor of your own."""
+    if torch.is_inference_mode_enabled():
+        written: Tensor = torch.ops.aten.gelu_(x, approximate=approximate)
+        return written
+    return F.gelu(x, approximate=approximate)
+
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": F.gelu,  # exact: what Hugging Face's checkpoints mean
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),  # what Google's code computes
+    "gelu": gelu,  # exact: what Hugging Face's checkpoints mean
+    "gelu_tanh": partial(gelu, approximate="tanh"),  # what Google's code computes
     "relu": F.relu,
 }
 

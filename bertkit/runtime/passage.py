@@ -13,7 +13,8 @@ from torch import Tensor
 
 from bertkit.batch import Batch, Packed, collate
 from bertkit.errors import BertkitError, about
-from bertkit.runtime.stream import Rows, batches, example
+from bertkit.runtime.lanes import Lanes
+from bertkit.runtime.stream import Rows, example
 from bertkit.text import Tokenizer, stitch
 from bertkit.text.reading import read
 from bertkit.text.truncate import Cut, Policy
@@ -102,7 +103,13 @@ class Passage:
 
 
 def passages(
-    inputs: Iterable[Sequence[str]], tokenizer: Tokenizer, engine: TokenEngine, limit: int, policy: Policy, cut: Cut
+    inputs: Iterable[Sequence[str]],
+    tokenizer: Tokenizer,
+    engine: TokenEngine,
+    limit: int,
+    policy: Policy,
+    cut: Cut,
+    lanes: Lanes = Lanes(),  # noqa: B008 - frozen
 ) -> Iterator[Passage]:
     """Inputs of any number and length, a window at a time in memory, each with what the engine says of it."""
     seen = 0
@@ -113,7 +120,7 @@ def passages(
             with about(f"texts[{index}]"):
                 made.append(Passage(fields, tokenizer, limit, policy))
             cut.count(index, made[-1].lengths, made[-1].windows)
-        _run(made, engine)
+        _run(made, engine, lanes)
         yield from made
         seen += len(window)
 
@@ -127,14 +134,15 @@ def checked(inputs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         yield fields
 
 
-def _run(group: Sequence[Passage], engine: TokenEngine) -> None:
+def _run(group: Sequence[Passage], engine: TokenEngine, lanes: Lanes) -> None:
     readings = [reading for passage in group for reading in passage.readings]
     out: list[Rows] = [np.empty(0)] * len(readings)
-    for indices in batches([len(reading.ids) for reading in readings]):
-        chosen = [readings[index] for index in indices]
-        made = engine(collate([example(reading.ids, reading.segments) for reading in chosen], Packed))
-        for index, reading, rows in zip(indices, chosen, made, strict=True):
-            out[index] = rows[reading.of(-1)]
+    groups = list(lanes.groups([len(reading.ids) for reading in readings]))
+    chosen = ([readings[index] for index in group] for group in groups)
+    batches = (collate([example(reading.ids, reading.segments) for reading in own], Packed) for own in chosen)
+    for indices, made in zip(groups, lanes.map(engine, batches), strict=True):
+        for index, rows in zip(indices, made, strict=True):
+            out[index] = rows[readings[index].of(-1)]
     rows_of = iter(out)
     for passage in group:
         passage.rows = list(islice(rows_of, len(passage.readings)))

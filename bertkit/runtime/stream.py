@@ -14,12 +14,11 @@ import numpy as np
 
 from bertkit.batch import Batch, Example, Packed, collate
 from bertkit.errors import BertkitError, about
+from bertkit.runtime.lanes import Lanes
 from bertkit.text import Tokenizer
 from bertkit.text.reading import assemble
 from bertkit.text.truncate import Cut, Policy, Window
 from bertkit.text.window import windows
-
-BATCH_TOKENS = 2048
 
 Rows = np.ndarray[Any, np.dtype[Any]]
 Engine = Callable[[Batch], Rows]
@@ -37,6 +36,7 @@ def stream(
     policy: Policy,
     cut: Cut,
     progress: Callable[[int], None] | None = None,
+    lanes: Lanes = Lanes(),  # noqa: B008 - frozen
 ) -> Iterator[Rows]:
     """One array of rows for each window of texts. `progress` hears how many texts each batch finished."""
     seen = 0
@@ -46,7 +46,7 @@ def stream(
         cut.latest.clear()
         chunks = [_chunks(ids, limit, policy, cut, seen + place) for place, ids in enumerate(encoded)]
         seen += len(window)
-        yield _joined(_run(chunks, tokenizer, engine, progress), chunks, join)
+        yield _joined(_run(chunks, tokenizer, engine, progress, lanes), chunks, join)
 
 
 def checked(texts: Iterable[str]) -> Iterator[str]:
@@ -55,24 +55,6 @@ def checked(texts: Iterable[str]) -> Iterator[str]:
         if not isinstance(text, str):
             raise BertkitError(f"text {index} is {text!r} ({type(text).__name__}), not a str: drop it or convert it")
         yield text
-
-
-def batches(lengths: Sequence[int], budget: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Indices of texts, longest first, in groups of at most `budget` tokens (at least one text).
-
-    >>> list(batches([3, 9, 4, 2], budget=9))
-    [[1], [2, 0, 3]]
-    """
-    batch: list[int] = []
-    tokens = 0
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if batch and tokens + lengths[index] > budget:
-            yield batch
-            batch, tokens = [], 0
-        batch.append(index)
-        tokens += lengths[index]
-    if batch:
-        yield batch
 
 
 def example(ids: Sequence[int], segments: Sequence[int] | None = None) -> Example:
@@ -106,14 +88,19 @@ def _chunks(ids: list[int], limit: int, policy: Policy, cut: Cut, index: int) ->
 
 
 def _run(
-    chunks: list[list[_Chunk]], tokenizer: Tokenizer, engine: Engine, progress: Callable[[int], None] | None
+    chunks: list[list[_Chunk]],
+    tokenizer: Tokenizer,
+    engine: Engine,
+    progress: Callable[[int], None] | None,
+    lanes: Lanes,
 ) -> Rows:
     """A row for each chunk, text after text."""
     rows = [chunk for parts in chunks for chunk in parts]
     texts = [int(number == 0) for parts in chunks for number in range(len(parts))]  # a text counts once
     out: Rows | None = None
-    for indices in batches([chunk.length for chunk in rows]):
-        made = engine(collate([example(rows[index].read(tokenizer)) for index in indices], Packed))
+    groups = list(lanes.groups([chunk.length for chunk in rows]))
+    batches = (collate([example(rows[index].read(tokenizer)) for index in group], Packed) for group in groups)
+    for indices, made in zip(groups, lanes.map(engine, batches), strict=True):
         if out is None:
             out = np.empty((len(rows), *made.shape[1:]), dtype=made.dtype)
         out[indices] = made

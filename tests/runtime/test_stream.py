@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bertkit.batch import Batch
 from bertkit.errors import BertkitError
 from bertkit.runtime import stream as streaming
 from bertkit.runtime.npy import NpyWriter
-from bertkit.runtime.stream import Rows, batches, stream
+from bertkit.runtime.stream import Rows, stream
 from bertkit.text import Tokenizer, window
 from bertkit.text.truncate import Chunk, Cut, KeepEnds, KeepHead, Policy, Refuse
 
@@ -36,15 +34,6 @@ def streamed(
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Rows]:
     return stream(texts, tokenizer, engine, join, limit, policy, cut or Cut(), progress)
-
-
-@given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 50))
-def test_batches_hold_everything_once_within_the_budget(lengths: list[int], budget: int) -> None:
-    made = list(batches(lengths, budget))
-    assert sorted(index for batch in made for index in batch) == list(range(len(lengths)))
-    assert all(sum(lengths[i] for i in batch) <= budget or len(batch) == 1 for batch in made)
-    flat = [lengths[i] for batch in made for i in batch]
-    assert flat == sorted(flat, reverse=True), "neighbours in length"
 
 
 def test_results_come_in_the_order_of_the_texts(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,95 @@
+"""Lanes: batches side by side, each on a core of its own.
+
+Cores that share one matrix product wait for each other at its end, hundreds of times in a forward pass. Each with a
+batch of its own they never wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, islice
+from math import ceil
+from threading import Barrier
+from typing import TypeVar
+
+import torch
+
+from bertkit.batch import Batch
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """`count` batches at a time, each of about `tokens` tokens at most."""
+
+    count: int = 1
+    tokens: int = 2048
+
+    @classmethod
+    def on(cls, device: torch.device) -> Lanes:
+        """One for each of torch's threads on a CPU; other devices share the work of one batch themselves."""
+        return cls(torch.get_num_threads(), 1024) if device.type == "cpu" else cls()
+
+    def groups(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Indices of texts, longest first, in groups of about equal numbers of tokens, as many for every lane.
+
+        A text is never cut: a group may be larger by a part of its last text. What fits into one group is one.
+
+        >>> list(Lanes(2, tokens=9).groups([3, 9, 4, 2]))
+        [[1], [2, 0, 3]]
+        """
+        total = sum(lengths)
+        rounds = ceil(total / (self.count * self.tokens))
+        share = total if total <= self.tokens else total / (rounds * self.count)
+        group: list[int] = []
+        held = 0
+        for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+            group.append(index)
+            held += lengths[index]
+            if held >= share:
+                yield group
+                group, held = [], 0
+        if group:
+            yield group
+
+    def map(self, function: Callable[[Batch], Result], batches: Iterable[Batch]) -> Iterator[Result]:
+        """The function of each batch, in order; a single batch has all cores. A few batches are read ahead."""
+        rest = iter(batches)
+        first = list(islice(rest, self.count))
+        if len(first) < 2:
+            yield from map(function, chain(first, rest))
+            return
+        _keep_freed_memory()
+        threads, started = torch.get_num_threads(), Barrier(len(first) + 1)
+        pool = ThreadPoolExecutor(len(first), "lane", _alone, (started,))
+        try:
+            ahead: deque[Future[Result]] = deque(pool.submit(function, batch) for batch in first)
+            started.wait()
+            torch.set_num_threads(threads)  # threads that others start meanwhile take the number told last
+            for batch in rest:
+                ahead.append(pool.submit(function, batch))
+                if len(ahead) > 2 * self.count:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            started.abort()
+            pool.shutdown(cancel_futures=True)
+
+
+def _keep_freed_memory() -> None:
+    """Let the C library learn that blocks of up to 32 MB come and go: it stops handing them back to the system.
+
+    Otherwise every layer of every batch gets its pages anew, zeroed one by one. glibc learns from the largest block
+    ever freed; this one is never touched, so it takes no memory, and other C libraries ignore it.
+    """
+    torch.empty(32 * 2**20 - 2**16, dtype=torch.uint8)
+
+
+def _alone(started: Barrier) -> None:
+    torch.set_num_threads(1)  # of this thread
+    started.wait()
