@@ -10,6 +10,7 @@ from bertkit.batch import Layout
 from bertkit.parts.attend import attend
 from bertkit.parts.init import Linear
 from bertkit.parts.place import Place
+from bertkit.parts.residual import add
 from bertkit.parts.tape import Tape
 from bertkit.spec import Count, Positive, Rate, Spec
 
@@ -47,5 +48,5 @@ class AttentionModule(nn.Module):
         q, k, v = fused.view(*x.shape[:-1], 3, self.spec.heads, self.spec.head).unbind(-3)  # each [..., N, H]
         look_dropout = self.spec.look_dropout if self.training else 0.0
         mixed = attend(q, k, v, layout, place, look_dropout, tape).flatten(-2)  # [..., N·H]
-        out: Tensor = self.norm(x + self.dropout(self.out(mixed)))
+        out: Tensor = self.norm(add(x, self.dropout(self.out(mixed))))
         return out

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bertkit.errors import look_up
 from bertkit.parts.init import Linear
+from bertkit.parts.residual import add
 from bertkit.spec import Count, Positive, Rate, Spec
 
 
@@ -60,5 +61,5 @@ class FeedModule(nn.Module):
         self.norm = nn.LayerNorm(width, eps=spec.epsilon)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.norm(x + self.dropout(self.down(self.bend(self.up(x)))))
+        out: Tensor = self.norm(add(x, self.dropout(self.down(self.bend(self.up(x))))))
         return out

@@ -64,12 +64,13 @@ class Lanes:
             yield from map(function, chain(first, rest))
             return
         _keep_freed_memory()
-        threads, started = torch.get_num_threads(), Barrier(len(first) + 1)
-        pool = ThreadPoolExecutor(len(first), "lane", _alone, (started,))
+        threads, meeting = torch.get_num_threads(), Barrier(len(first))
+        pool = ThreadPoolExecutor(len(first), "lane")
         try:
-            ahead: deque[Future[Result]] = deque(pool.submit(function, batch) for batch in first)
-            started.wait()
+            for lane in [pool.submit(_alone, meeting) for _ in first]:
+                lane.result()
             torch.set_num_threads(threads)  # threads that others start meanwhile take the number told last
+            ahead: deque[Future[Result]] = deque(pool.submit(function, batch) for batch in first)
             for batch in rest:
                 ahead.append(pool.submit(function, batch))
                 if len(ahead) > 2 * self.count:
@@ -77,7 +78,7 @@ class Lanes:
             while ahead:
                 yield ahead.popleft().result()
         finally:
-            started.abort()
+            meeting.abort()
             pool.shutdown(cancel_futures=True)
 
 
@@ -90,6 +91,8 @@ def _keep_freed_memory() -> None:
     torch.empty(32 * 2**20 - 2**16, dtype=torch.uint8)
 
 
-def _alone(started: Barrier) -> None:
-    torch.set_num_threads(1)  # of this thread
-    started.wait()
+def _alone(meeting: Barrier) -> None:
+    """Give this thread one core. Lanes wait for each other, so that every one of them comes here."""
+    torch.get_num_threads()  # a thread takes the process's number when it is first asked for: before ours, not after
+    torch.set_num_threads(1)
+    meeting.wait()

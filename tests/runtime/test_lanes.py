@@ -76,6 +76,21 @@ def test_lanes_work_side_by_side_on_one_core_each_and_change_nothing_for_others(
         torch.set_num_threads(here)
 
 
+def test_lanes_that_cannot_start_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = threading.Thread.start, []
+
+    def few(thread: threading.Thread) -> None:
+        started.append(thread)
+        if len(started) > 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", few)
+    with pytest.raises(RuntimeError, match="can't start"):
+        list(Lanes(4).map(number_of, numbers(9)))
+    assert not any(thread.is_alive() for thread in started)
+
+
 def test_few_batches_are_read_ahead_and_none_after_the_caller_stops() -> None:
     taken = []
 
