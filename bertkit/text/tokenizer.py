@@ -103,7 +103,9 @@ class Tokenizer:
             raise
         return [Encoding(rust) for rust in found]
 
-    def ids_of_many(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[list[int]]:
+    def ids_of_many(
+        self, texts: Sequence[str], pairs: Sequence[str] | None = None, special_tokens: bool = True
+    ) -> list[list[int]]:
         """Only the ids, without working out offsets: the quickest way from texts to a model.
 
         >>> tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"])
@@ -112,7 +114,7 @@ class Tokenizer:
         """
         inputs = _inputs(texts, pairs)
         try:
-            found = self._rust.encode_batch_fast(inputs)
+            found = self._rust.encode_batch_fast(inputs, add_special_tokens=special_tokens)
         except (TypeError, UnicodeEncodeError):
             _refuse_surrogates(texts, pairs or ())
             raise

@@ -127,6 +127,8 @@ def test_many_texts_equal_one_by_one_and_keep_their_order(uncased):
     assert uncased.ids_of_many(texts) == [uncased.encode(t).ids for t in texts]
     assert uncased.ids_of_many(texts, pairs) == [uncased.encode(t, p).ids for t, p in zip(texts, pairs, strict=True)]
     assert uncased.encode_many([]) == []
+    plain = [uncased.encode(t, special_tokens=False).ids for t in texts]
+    assert uncased.ids_of_many(texts, special_tokens=False) == plain
     assert uncased.ids_of_many([], []) == []
 
 
