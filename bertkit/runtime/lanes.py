@@ -7,7 +7,7 @@ batch of its own they never wait.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -56,7 +56,7 @@ class Lanes:
         if group:
             yield group
 
-    def map(self, function: Callable[[Batch], Result], batches: Iterable[Batch]) -> Iterator[Result]:
+    def map(self, function: Callable[[Batch], Result], batches: Iterable[Batch]) -> Generator[Result, None, None]:
         """The function of each batch, in order; a single batch has all cores. A few batches are read ahead."""
         rest = iter(batches)
         first = list(islice(rest, self.count))

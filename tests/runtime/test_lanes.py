@@ -101,7 +101,7 @@ def test_few_batches_are_read_ahead_and_none_after_the_caller_stops() -> None:
 
     results = Lanes(2).map(number_of, endless())
     assert list(islice(results, 3)) == [0, 1, 2]
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert len(taken) <= 3 + 2 * 2 + 1
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("lane")]
 
