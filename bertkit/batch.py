@@ -188,7 +188,7 @@ class Packed:
 
     def positions(self, device: torch.device) -> Tensor:
         steps = torch.arange(self.longest, device=device)
-        return torch.cat([steps[:length].repeat(count) for count, length in self.runs])  # [T]
+        return self.join([steps[:length].expand(count, length) for count, length in self.runs])  # [T]
 
     def first(self, x: Tensor) -> Tensor:
         return torch.cat([part[:, 0] for part in self.split(x)])
@@ -211,7 +211,7 @@ class Packed:
         return out
 
     def split(self, x: Tensor) -> list[Tensor]:
-        parts = x.split_with_sizes([count * length for count, length in self.runs])
+        parts = x.split_with_sizes([count * length for count, length in self.runs]) if len(self.runs) > 1 else (x,)
         return [part.view(*run, *part.shape[1:]) for part, run in zip(parts, self.runs, strict=True)]
 
     def join(self, parts: list[Tensor]) -> Tensor:

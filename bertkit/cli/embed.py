@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
@@ -90,6 +91,7 @@ def run(
     try:
         _run(model, found, source, output, overwrite, pool, normalize, policy, prompt, as_json)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more, on the way out, could only make torch abort
         typer.echo(f"bertkit: stopped{'; nothing was written' if output else ''}", err=True)
         raise typer.Exit(130) from None
 

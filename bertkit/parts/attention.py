@@ -40,13 +40,12 @@ class AttentionModule(nn.Module):
         inner = spec.heads * spec.head
         self.qkv = Linear(width, 3 * inner)
         self.out = Linear(inner, width)
-        self.dropout = nn.Dropout(spec.dropout)
         self.norm = nn.LayerNorm(width, eps=spec.epsilon)
 
     def forward(self, x: Tensor, layout: Layout, place: Place, tape: Tape | None = None) -> Tensor:
         fused = self.qkv(x)  # [..., 3·N·H]
         q, k, v = fused.view(*x.shape[:-1], 3, self.spec.heads, self.spec.head).unbind(-3)  # each [..., N, H]
-        look_dropout = self.spec.look_dropout if self.training else 0.0
+        dropout, look_dropout = (self.spec.dropout, self.spec.look_dropout) if self.training else (0.0, 0.0)
         mixed = attend(q, k, v, layout, place, look_dropout, tape).flatten(-2)  # [..., N·H]
-        out: Tensor = self.norm(add(x, self.dropout(self.out(mixed))))
+        out: Tensor = self.norm(add(x, self.out(mixed), dropout))
         return out

@@ -57,9 +57,9 @@ class FeedModule(nn.Module):
         self.up = Linear(width, spec.inner)
         self.down = Linear(spec.inner, width)
         self.bend = ACTIVATIONS[spec.activation]
-        self.dropout = nn.Dropout(spec.dropout)
         self.norm = nn.LayerNorm(width, eps=spec.epsilon)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.norm(add(x, self.dropout(self.down(self.bend(self.up(x))))))
+        dropout = self.spec.dropout if self.training else 0.0
+        out: Tensor = self.norm(add(x, self.down(self.bend(self.up(x))), dropout))
         return out

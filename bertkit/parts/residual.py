@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
-def add(x: Tensor, out: Tensor) -> Tensor:
-    """x + out, [..., W]; written over `out` in inference mode, where nobody can want it again."""
+def add(x: Tensor, out: Tensor, dropout: float = 0.0) -> Tensor:
+    """x + dropout(out), [..., W]; written over `out` in inference mode, where nobody can want it again."""
+    if dropout:
+        out = F.dropout(out, dropout)
     return out.add_(x) if torch.is_inference_mode_enabled() and out.dtype == x.dtype else x + out

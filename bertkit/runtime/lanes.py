@@ -7,8 +7,8 @@ batch of its own they never wait.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import chain, islice
 from math import ceil
@@ -66,20 +66,36 @@ class Lanes:
         _keep_freed_memory()
         threads, meeting = torch.get_num_threads(), Barrier(len(first))
         pool = ThreadPoolExecutor(len(first), "lane")
+        ahead: deque[Future[Result]] = deque()
         try:
             for lane in [pool.submit(_alone, meeting) for _ in first]:
                 lane.result()
             torch.set_num_threads(threads)  # threads that others start meanwhile take the number told last
-            ahead: deque[Future[Result]] = deque(pool.submit(function, batch) for batch in first)
-            for batch in rest:
+            for batch in chain(first, rest):
                 ahead.append(pool.submit(function, batch))
                 if len(ahead) > 2 * self.count:
-                    yield ahead.popleft().result()
+                    yield ahead[0].result()
+                    ahead.popleft()
             while ahead:
-                yield ahead.popleft().result()
+                yield ahead[0].result()
+                ahead.popleft()
         finally:
             meeting.abort()
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            _finish([batch for batch in ahead if not batch.cancelled()])
+            pool.shutdown()
+
+
+def _finish(running: Collection[Future[Result]]) -> None:
+    """Wait for batches under way, also for one who presses Ctrl-C again: a process that ends meanwhile is aborted.
+
+    Python 3.11 takes a thread for ended when the wait for it is interrupted, so it is the batches that are waited for.
+    """
+    try:
+        wait(running)
+    except KeyboardInterrupt:
+        _finish(running)
+        raise
 
 
 def _keep_freed_memory() -> None:

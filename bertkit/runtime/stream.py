@@ -18,7 +18,7 @@ from bertkit.runtime.lanes import Lanes
 from bertkit.text import Tokenizer
 from bertkit.text.reading import assemble
 from bertkit.text.truncate import Cut, Policy, Window
-from bertkit.text.window import windows
+from bertkit.text.window import FIRST, MOST, windows
 
 Rows = np.ndarray[Any, np.dtype[Any]]
 Engine = Callable[[Batch], Rows]
@@ -38,9 +38,12 @@ def stream(
     progress: Callable[[int], None] | None = None,
     lanes: Lanes = Lanes(),  # noqa: B008 - frozen
 ) -> Iterator[Rows]:
-    """One array of rows for each window of texts. `progress` hears how many texts each batch finished."""
-    seen = 0
-    for window in windows(checked(texts), len):
+    """One array of rows for each window of texts. `progress` hears how many texts each batch finished.
+
+    Texts that are all there already come in the largest windows at once: lanes wait for each other at the end of each.
+    """
+    seen, first = 0, MOST if isinstance(texts, Sequence) else FIRST
+    for window in windows(checked(texts), len, first):
         with about(f"texts from number {seen} on") if seen else nullcontext():
             encoded = tokenizer.ids_of_many(window)
         cut.latest.clear()

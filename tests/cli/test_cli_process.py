@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 BERTKIT = [sys.executable, "-m", "bertkit"]
@@ -41,7 +42,10 @@ def test_interrupt_leaves_nothing(tiny: Path, tmp_path: Path) -> None:
         while not list(tmp_path.glob(".never.npy.*.tmp/new")):  # where the file grows
             assert ours.poll() is None
         ours.send_signal(signal.SIGINT)
-        said = ours.stderr.read().decode()
+        said = ours.stderr.readline().decode()
+        while ours.poll() is None:  # on its way out, which takes a second
+            ours.send_signal(signal.SIGINT)
+            time.sleep(0.05)
         code = ours.wait(timeout=60)
     assert loaded.endswith("made new none\n")
     assert said == "bertkit: stopped; nothing was written\n"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from bertkit.batch import Packed, Padded
 from bertkit.family import bert
+from bertkit.parts.attention import Attention
+from bertkit.parts.embed import Embed
+from bertkit.parts.feed import Feed
+from bertkit.parts.residual import add
 from tests.reference import inputs
 
 
@@ -33,8 +39,32 @@ def test_embeddings_lose_a_tenth_and_scale_the_rest(layout: type) -> None:
 
 
 def test_every_place_of_the_paper_has_the_rate_of_its_spec() -> None:
-    """Embeddings, attention output, feed-forward output: 1 + 2 per layer."""
-    encoder = bert.encoder("tiny", 50).build()
-    rates = [part.p for part in encoder.modules() if isinstance(part, torch.nn.Dropout)]
-    assert rates == [0.1] * 5
-    assert [attention.spec.look_dropout for attention in encoder.attentions] == [0.1] * 2
+    """Embeddings, attention probabilities, attention output, feed-forward output; each alone is felt."""
+    spec = bert.encoder("tiny", 50)
+    rates = [spec.embed.dropout]
+    rates += [rate for block in spec.attentions for rate in (block.dropout, block.look_dropout)]
+    rates += [block.dropout for block in spec.feeds]
+    assert rates == [0.1] * 7
+    embed, attention, feed = spec.embed, spec.attentions[0], spec.feeds[0]
+    none = replace(embed, dropout=0.0), replace(attention, dropout=0.0, look_dropout=0.0), replace(feed, dropout=0.0)
+
+    def felt(embed: Embed, attention: Attention, feed: Feed) -> bool:
+        torch.manual_seed(0)
+        made = replace(spec, embed=embed, attentions=(attention, none[1]), feeds=(feed, none[2])).build()
+        return not torch.equal(made.train()(batch), made.eval()(batch))
+
+    batch = inputs([7, 7, 3], 50).ours(Packed)
+    assert not felt(*none)
+    assert felt(embed, *none[1:])
+    assert felt(none[0], replace(none[1], dropout=0.1), none[2])
+    assert felt(none[0], replace(none[1], look_dropout=0.1), none[2])
+    assert felt(*none[:2], feed)
+
+
+def test_a_residual_loses_its_share_and_scales_the_rest() -> None:
+    torch.manual_seed(0)
+    x, out = torch.randn(100, 200), torch.full((100, 200), 3.0)
+    added = add(x, out, dropout=0.25) - x
+    zero = added.abs() < 1e-5
+    assert zero.float().mean().item() == pytest.approx(0.25, abs=0.01)
+    torch.testing.assert_close(added[~zero], out[~zero] / 0.75)

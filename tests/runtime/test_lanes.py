@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from itertools import islice
+from time import sleep
 
 import numpy as np
 import pytest
@@ -117,6 +119,24 @@ def test_an_error_reaches_the_caller_and_ends_the_lanes() -> None:
     with pytest.raises(ValueError, match="the fifth"):
         next(results)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("lane")]
+
+
+def test_whoever_interrupts_twice_finds_no_lane_at_work() -> None:
+    begun, ended = [], []
+
+    def slow(batch: Batch) -> None:
+        begun.append(batch)
+        sleep(0.5)
+        ended.append(batch)
+
+    here = threading.get_ident()
+    presses = [threading.Timer(after, signal.pthread_kill, (here, signal.SIGINT)) for after in (0.1, 0.2, 0.3)]
+    for press in presses:
+        press.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(Lanes(2).map(slow, numbers(9)))
+    assert len(ended) == len(begun) == 2
+    assert not any(press.is_alive() for press in presses)
 
 
 def test_vectors_are_the_same_on_any_number_of_lanes(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

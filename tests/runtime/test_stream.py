@@ -67,6 +67,13 @@ def test_no_more_than_a_window_is_read_ahead(tokenizer: Tokenizer, monkeypatch: 
         assert taken == 5 * count
 
 
+def test_a_list_is_sorted_as_a_whole(tokenizer: Tokenizer) -> None:
+    """Texts that are all there wait for nothing: the first results of an iterator come sooner."""
+    texts = ["cat"] * 600
+    assert [len(rows) for rows in streamed(texts, tokenizer, counts)] == [600]
+    assert [len(rows) for rows in streamed(iter(texts), tokenizer, counts)] == [256, 344]
+
+
 def test_windows_are_bounded_in_characters_too() -> None:
     assert [len(texts) for texts in window.windows(["x" * 1_500_000] * 5, len)] == [3, 2]
 
