@@ -69,6 +69,11 @@ def directory(
         yield content
 
 
+def require_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Raise what `directory` would raise about `path`, before work that takes long."""
+    _refuse_directory(resolved(path), overwrite)
+
+
 @contextlib.contextmanager
 def file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Write to the yielded handle, seeking as you like; the file becomes `path` when the block ends well.

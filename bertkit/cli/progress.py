@@ -47,3 +47,17 @@ def counting(verb: str, source: str | None, prints: bool = False) -> Iterator[tu
             bar.advance(task, count)
 
         yield watched, advance
+
+
+@contextmanager
+def reading(verb: str, total: int) -> Iterator[Advance]:
+    """A function to tell how many bytes of the sources were read in all."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn(verb), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(
+        *columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True, redirect_stdout=False
+    ) as bar:
+        task = bar.add_task(verb, total=total)
+        yield lambda read: bar.update(task, completed=read)

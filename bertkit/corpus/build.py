@@ -1,0 +1,240 @@
+"""Building a corpus: sources to shards, by several processes, in bounded memory, and never twice.
+
+The same sources, tokenizer and options give the same bytes, whatever the number of workers. While a corpus grows it
+lies in OUTPUT.partial, with a line in `done.jsonl` for each finished shard; the same command after a kill finds the
+shards whose pieces are unchanged and makes the others. The finished corpus appears at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bertkit import artifact
+from bertkit.corpus.crew import Crew, Message
+from bertkit.corpus.source import File, Fingerprint, Piece, Skipped, pieces
+from bertkit.corpus.worker import COUNTED, DICTIONARY, LEXICONS, TOKENIZER, Worker, job_of, name_of
+from bertkit.errors import BertkitError, look_up
+from bertkit.text import Tokenizer
+from bertkit.text.sentences import SPLITTERS
+
+VERSION = 1
+INDEX = "corpus.json"
+SHOWN = 100
+"""skipped lines that are listed; all are counted"""
+
+BOSS_MEMORY, WORKER_MEMORY = 150 * 2**20, 350 * 2**20
+"""what each kind of process needs at most, whatever the size of the corpus"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the bytes of a corpus, beside its sources and its tokenizer."""
+
+    on_error: str = "stop"
+    """stop, or skip: leave out lines that cannot be read, and list them"""
+    sentences: str = "rules"
+    """a name of `bertkit.text.sentences.SPLITTERS`"""
+    words: str = "none"
+    """how Chinese characters make words: none (each is one), jieba, spaces"""
+    dictionary: Path | None = None
+    """words that jieba does not know"""
+    lexicons: Mapping[str, Path] = field(default_factory=dict)
+    """files of phrases, by name"""
+
+    def __post_init__(self) -> None:
+        look_up("way with errors", self.on_error, dict.fromkeys(("stop", "skip")))
+        look_up("splitter", self.sentences, SPLITTERS)
+        look_up("segmenter", self.words, dict.fromkeys(("none", "jieba", "spaces")))
+        if self.dictionary is not None and self.words != "jieba":
+            raise BertkitError(f"a dictionary is for words by jieba, not for {self.words!r}: add --words jieba")
+
+    def settings(self) -> Message:
+        """The same as JSON, with what the files hold in place of their names."""
+        return {
+            "on_error": self.on_error,
+            "sentences": self.sentences,
+            "words": self.words,
+            "dictionary": _digest(self.dictionary) if self.dictionary else None,
+            "lexicons": {name: _digest(path) for name, path in sorted(self.lexicons.items())},
+        }
+
+
+def build(
+    sources: list[File],
+    tokenizer: Tokenizer,
+    output: Path,
+    options: Options = Options(),  # noqa: B008 - frozen
+    workers: int = 1,
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Write the corpus at `output` and return what its index says. `progress` hears how many bytes of files were read."""
+    partial = output.with_name(f"{output.name}.partial")
+    settings = {"version": VERSION, "tokenizer": tokenizer.fingerprint, **options.settings()}
+    artifact.require_free(output, overwrite=overwrite)
+    with _own(partial, settings):
+        _equip(partial, tokenizer, options)
+        files: list[Fingerprint] = []
+        shards, skipped = _make(sources, partial, settings, workers, files.append, progress)
+        index = _index(settings, tokenizer, files, shards, skipped)
+        if not index["tokens"]:
+            shutil.rmtree(partial)
+            raise BertkitError(f"the corpus is empty: there is no text in {', '.join(x.name for x in sources[:3])}")
+        with artifact.directory(output, "corpus", overwrite=overwrite, facts={"tokens": index["tokens"]}) as content:
+            for made in shards:
+                _link(partial / made["file"], content / made["file"])
+            shutil.copytree(partial / TOKENIZER, content / TOKENIZER)
+            (content / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False), encoding="utf-8")
+        shutil.rmtree(partial)
+    return index
+
+
+def workers_within(memory: int, asked: int) -> int:
+    """How many workers fit into so many bytes, at most those asked for."""
+    fitting = (memory - BOSS_MEMORY) // WORKER_MEMORY
+    if fitting < 1:
+        least = (BOSS_MEMORY + WORKER_MEMORY) // 2**20
+        raise BertkitError(f"--max-ram is {memory // 2**20} MB: building a corpus of any size needs {least} MB")
+    return min(asked, fitting)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _link(made: Path, place: Path) -> None:
+    try:
+        os.link(made, place)
+    except OSError:  # some file systems have no links
+        shutil.copyfile(made, place)
+
+
+def _equip(partial: Path, tokenizer: Tokenizer, options: Options) -> None:
+    """Put what workers read beside their work, so that the user's own files may change meanwhile."""
+    if not (partial / TOKENIZER).is_dir():
+        with artifact.directory(partial / TOKENIZER, "tokenizer") as place:
+            tokenizer.save_files(place)
+    if options.dictionary:
+        shutil.copyfile(options.dictionary, partial / DICTIONARY)
+    if options.lexicons:
+        (partial / LEXICONS).mkdir(exist_ok=True)
+    for name, path in options.lexicons.items():
+        shutil.copyfile(path, partial / LEXICONS / name)
+
+
+@contextmanager
+def _own(partial: Path, settings: Message) -> Iterator[None]:
+    """The place where a corpus grows, ours alone; the unfinished work of another command is not touched."""
+    partial.mkdir(parents=True, exist_ok=True)
+    with (partial / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BertkitError(f"{partial} is being written by another process. Wait for it, or stop it") from None
+        note = partial / "settings.json"
+        before = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else settings
+        if before != settings:
+            differs = ", ".join(sorted(name for name in settings if before.get(name) != settings[name]))
+            raise BertkitError(
+                f"{partial} holds the unfinished work of a command with another {differs}. Repeat that command to finish "
+                f"it, or delete {partial}"
+            )
+        with artifact.file(note, overwrite=True) as file:
+            file.write(json.dumps(settings).encode())
+        yield
+
+
+def _make(
+    sources: list[File],
+    partial: Path,
+    settings: Message,
+    workers: int,
+    read: Callable[[Fingerprint], None],
+    progress: Callable[[int], None] | None,
+) -> tuple[list[Message], list[Skipped]]:
+    """The facts of every shard, in order; what is there already is not made again."""
+    done, skipped = _Done(partial), []
+    skip = skipped.append if settings["on_error"] == "skip" else None
+    cut: dict[int, Piece] = {}
+    digests: dict[int, str] = {}
+
+    def jobs() -> Iterator[tuple[Message, bytes]]:
+        for piece in pieces(sources, skip, read):
+            cut[piece.number] = piece._replace(data=b"")
+            digests[piece.number] = hashlib.blake2b(piece.data, digest_size=16).hexdigest()
+            if not done.has(piece.number, digests[piece.number]):
+                yield job_of(piece)
+            if progress:
+                progress(piece.read)
+
+    for answer in _answers(jobs(), {**settings, "directory": str(partial)}, workers):
+        done.add(answer, digests[answer["number"]])
+    shards = []
+    for number, piece in cut.items():
+        answer = done.answers[number]
+        skipped += [Skipped(*found) for found in answer["skipped"]]
+        if answer["tokens"]:
+            counts = {name: answer[name] for name in COUNTED}
+            shards.append({"file": name_of(number), **counts, "source": piece.file.name, "line": piece.line})
+    return shards, sorted(skipped)
+
+
+def _answers(jobs: Iterator[tuple[Message, bytes]], settings: Message, workers: int) -> Iterator[Message]:
+    if workers == 1:
+        worker = Worker(settings)
+        for message, data in jobs:
+            yield worker(message, data)
+    else:
+        with Crew("bertkit.corpus.worker", settings, workers) as crew:
+            yield from crew.run(jobs)
+
+
+class _Done:
+    """The shards that are finished: a line for each, written when the shard is on the disk."""
+
+    def __init__(self, partial: Path) -> None:
+        self._path = partial / "done.jsonl"
+        self.answers: dict[int, Message] = {}
+        self._digests: dict[int, str] = {}
+        if self._path.is_file():
+            for line in self._path.read_bytes().splitlines(keepends=True):
+                with suppress(ValueError, KeyError, TypeError):  # a line that a kill cut off is no line
+                    found = json.loads(line)
+                    if not found["tokens"] or (partial / name_of(found["number"])).is_file():
+                        self.answers[found["number"]] = found
+                        self._digests[found["number"]] = found.pop("digest")
+
+    def has(self, number: int, digest: str) -> bool:
+        return self._digests.get(number) == digest
+
+    def add(self, answer: Message, digest: str) -> None:
+        with self._path.open("ab") as file:
+            file.write(b"\n" + json.dumps({**answer, "digest": digest}).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.answers[answer["number"]] = answer
+
+
+def _index(
+    settings: Message, tokenizer: Tokenizer, files: list[Fingerprint], shards: list[Message], skipped: list[Skipped]
+) -> dict[str, Any]:
+    totals = {name: sum(made[name] for made in shards) for name in COUNTED}
+    return {
+        **settings,
+        "vocabulary": len(tokenizer),
+        "bytes_per_id": 2 if len(tokenizer) <= 2**16 else 4,
+        **totals,
+        "skipped": len(skipped),
+        "skipped_lines": [str(found) for found in skipped[:SHOWN]],
+        "sources": [found._asdict() for found in files],
+        "shards": shards,
+    }

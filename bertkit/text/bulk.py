@@ -1,0 +1,213 @@
+"""Text in bulk: documents to token ids, with words, sentences and documents marked.
+
+Words follow Zipf's law, and a chunk of text has the same tokens every time. So chunks become numbers through a table,
+only new ones are tokenised, and the rest is arithmetic on arrays: ids are those of `Tokenizer.encode`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertkit.errors import BertkitError
+from bertkit.text.chunks import CHINESE, spaced
+from bertkit.text.lexicon import Lexicon
+from bertkit.text.segment import Segment
+from bertkit.text.sentences import BREAKS, Rules, Splitter, end_of, start_of
+from bertkit.text.tokenizer import Tokenizer
+from bertkit.text.wordpiece import CONTINUES
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+BLOCK = 1_000_000
+"""characters that are arrays at a time"""
+MOST_TYPES = 200_000
+"""chunks the table remembers, about 35 MB; beyond them it keeps the half that was seen most"""
+
+LINE, DOCUMENT, WORD = "\x01", "\x02", "\x03"
+_OURS = (LINE, DOCUMENT, WORD)
+_BLANK = re.compile(r"\n(?:[^\S\n]*\n)+")
+_BREAK = re.compile(r"\r\n?")
+_RUN = re.compile(f"[{CHINESE}]+")
+_CONTROL = str.maketrans(dict.fromkeys(_OURS, "\u200b"))
+
+
+class Tokens(NamedTuple):
+    """The tokens of documents in a row; no sentence and no document is empty."""
+
+    ids: Array
+    """[T] uint16, or uint32 for vocabularies that need it"""
+    words: Array
+    """[T] whether a word starts here"""
+    sentences: Array
+    """[S] the first token of each sentence"""
+    documents: Array
+    """[D] the first sentence of each document"""
+    units: Mapping[str, Array] = {}
+    """for each lexicon [T]: whether a word or one of its phrases starts here"""
+
+
+class Bulk:
+    """A tokenizer for whole corpora. A line break ends a sentence, an empty line a document.
+
+    >>> tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "##s", "."])
+    >>> found = Bulk(tokenizer).read("A cat. Cats.\\n\\nA cat.")
+    >>> found.ids.tolist(), found.words.astype(int).tolist()
+    ([5, 6, 8, 6, 7, 8, 5, 6, 8], [1, 1, 1, 1, 0, 1, 1, 1, 1])
+    >>> found.sentences.tolist(), found.documents.tolist()
+    ([0, 3, 6], [0, 2])
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        splitter: Splitter | None = None,
+        segment: Segment | None = None,
+        lexicons: Mapping[str, Lexicon] | None = None,
+    ) -> None:
+        self._splitter, self._segment, self._lexicons = splitter or Rules(), segment, lexicons or {}
+        self._table = _Table(tokenizer)
+
+    def read(self, text: str) -> Tokens:
+        """The tokens of a text of any length."""
+        parts = [self._block(block) for block in _blocks(self._splitter.lines(text))]
+        tokens = np.concatenate([part.ids for part in parts])
+        shifts = np.cumsum([0, *(len(part.ids) for part in parts)])
+        sentences, documents = (
+            # one that has no tokens starts where the next one does
+            np.unique(np.concatenate([part[which] + shift for part, shift in zip(parts, shifts, strict=False)]))
+            for which in (2, 3)
+        )
+        sentences, documents = sentences[sentences < len(tokens)], documents[documents < len(tokens)]
+        words = np.concatenate([part.words for part in parts])
+        starts = np.searchsorted(sentences, documents).astype(np.uint32)
+        units = {name: lexicon.units(tokens, words, sentences) for name, lexicon in self._lexicons.items()}
+        return Tokens(tokens, words, sentences.astype(np.uint32), starts, units)
+
+    def _block(self, block: str) -> Tokens:
+        """As `read`, but documents and sentences are told by their first tokens."""
+        types = self._table.numbers(self._marked(block).split())
+        real = types >= len(_OURS)
+        before = np.cumsum(real) - real  # how many real chunks come before each
+        line, document, word = (before[types == number] for number in range(len(_OURS)))
+        types = types[real]
+
+        starts = np.zeros(len(types) + 1, bool)  # of sentences; the last is beyond the end
+        if self._splitter.by_table:
+            starts[1:-1] = BREAKS[self._table.ends[types[:-1]], self._table.starts[types[1:]]]
+        starts[line] = starts[document] = True
+
+        lengths = self._table.lengths[types]
+        at = np.zeros(len(types) + 1, np.int64)  # the first token of each chunk
+        np.cumsum(lengths, out=at[1:])
+        rows = np.repeat(self._table.rows[types] - at[:-1], lengths) + np.arange(at[-1])
+        words = self._table.words[rows]
+        if self._segment:
+            joined = self._table.chinese[types] & (lengths > 0)  # a character inside a word, unless one starts there
+            joined[word] = False
+            words[at[:-1][joined]] = False
+        return Tokens(self._table.ids[rows], words, at[starts], at[document])
+
+    def _marked(self, block: str) -> str:
+        """The block with our own chunks where lines, documents and Chinese words begin."""
+        if any(mark in block for mark in _OURS):
+            block = block.translate(_CONTROL)
+        block = _BLANK.sub(f" {DOCUMENT} ", block).replace("\n", f" {LINE} ")
+        if self._segment and not block.isascii():
+            block = _RUN.sub(self._words, block)
+        return spaced(block)
+
+    def _words(self, run: re.Match[str]) -> str:
+        assert self._segment is not None
+        words = self._segment(run[0])
+        if "".join(words) != run[0]:
+            raise BertkitError(f"the segmenter made {words[:5]} of {run[0][:20]!r}: words must add up to the text")
+        return "".join(f" {WORD} {word} " for word in words)
+
+
+class _Table(dict[str, int]):
+    """Chunks and their numbers; for each number, what is known of the chunk."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._continues = np.array([token.startswith(CONTINUES) for token in tokenizer.vocabulary])
+        self._chinese = re.compile(f"[{CHINESE}]").fullmatch
+        self._dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
+        self.ids = np.empty(0, self._dtype)
+        """tokens of all chunks in a row, [R]"""
+        self.words = np.empty(0, bool)
+        """whether each starts a word, [R]"""
+        self.rows = np.empty(0, np.int64)
+        """the first token of each chunk, [N]"""
+        self.lengths = np.empty(0, np.int64)
+        """how many tokens each chunk has, [N]"""
+        self.ends, self.starts = np.empty(0, np.int8), np.empty(0, np.int8)
+        """how each chunk ends and starts, [N]"""
+        self.chinese = np.empty(0, bool)
+        """whether each chunk is a Chinese character, [N]"""
+        self._seen = np.empty(0, np.int64)
+        """how often each was seen, the last time counted most, [N]"""
+        self.numbers(list(_OURS))
+
+    def __missing__(self, chunk: str) -> int:
+        number = self[chunk] = len(self)
+        return number
+
+    def numbers(self, chunks: list[str]) -> Array:
+        """The number of each chunk, [C]; new ones are looked at first."""
+        if len(self) > MOST_TYPES:
+            self._keep(np.sort(np.argsort(-self._seen, kind="stable")[: MOST_TYPES // 2]))
+        known = len(self)
+        found = np.fromiter(map(self.__getitem__, chunks), np.int64, len(chunks))
+        self._learn(list(islice(reversed(self), len(self) - known))[::-1])
+        self._seen += np.bincount(found, minlength=len(self))
+        return found
+
+    def _keep(self, kept: Array) -> None:
+        """Forget all chunks but these, [K]; our own marks come first, and stay."""
+        kept = np.union1d(np.arange(len(_OURS)), kept)
+        names = list(self)
+        self.clear()
+        self.update({names[old]: new for new, old in enumerate(kept.tolist())})
+        lengths = self.lengths[kept]
+        at = np.cumsum(lengths) - lengths  # the first token of each, [K]
+        rows = np.repeat(self.rows[kept] - at, lengths) + np.arange(lengths.sum())
+        self.ids, self.words = self.ids[rows], self.words[rows]
+        self.rows, self.lengths = at, lengths
+        self.ends, self.starts, self.chinese = self.ends[kept], self.starts[kept], self.chinese[kept]
+        self._seen = self._seen[kept] // 2
+
+    def _learn(self, chunks: list[str]) -> None:
+        if not chunks:
+            return
+        encoded = self._tokenizer.ids_of_many(chunks, special_tokens=False)
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        ids = np.fromiter(chain.from_iterable(encoded), self._dtype, int(lengths.sum()))
+        self.rows = np.append(self.rows, len(self.ids) + np.cumsum(lengths) - lengths)
+        self.lengths = np.append(self.lengths, lengths)
+        self.ids = np.append(self.ids, ids)
+        self.words = np.append(self.words, ~self._continues[ids])
+        self.ends = np.append(self.ends, np.fromiter(map(end_of, chunks), np.int8, len(chunks)))
+        self.starts = np.append(self.starts, np.fromiter(map(start_of, chunks), np.int8, len(chunks)))
+        self.chinese = np.append(self.chinese, [bool(self._chinese(chunk)) for chunk in chunks])
+        self._seen = np.append(self._seen, np.zeros(len(chunks), np.int64))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """The text in blocks that end before a line break; the first one begins a document."""
+    if "\r" in text:
+        text = _BREAK.sub("\n", text)
+    at, lead = 0, "\n\n"
+    while True:
+        cut = text.find("\n", at + BLOCK)
+        if cut < 0:
+            yield lead + text[at:]
+            return
+        end = len(text[at:cut].rstrip()) + at  # the line breaks of an empty line stay together
+        cut = end if end > at else cut
+        yield lead + text[at:cut]
+        at, lead = cut, ""

@@ -1,0 +1,204 @@
+"""Sentences: where one ends, told from two neighbouring chunks of text.
+
+A rule is a table: the way a chunk ends (a full stop, a question mark, an abbreviation, …) against the way the next one
+starts (a capital, a small letter, a word that opens sentences, …). Both are properties of the chunk alone, so a text
+whose chunks are numbers is split by two look-ups each; `split` does the same with a string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import IntEnum
+from itertools import pairwise
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from bertkit.errors import BertkitError
+from bertkit.text.chunks import CLOSERS, WIDE_MARKS, spans
+
+
+class End(IntEnum):
+    """How a chunk ends."""
+
+    INSIDE = 0
+    """no mark that could end a sentence"""
+    STOP = 1
+    """a full stop"""
+    STRONG = 2
+    """! or ?"""
+    WIDE = 3
+    """a Chinese or Japanese mark, which has no other use"""
+    TRAILING = 4
+    """three dots: a pause or an end"""
+    TITLE = 5
+    """an abbreviation that something always follows: Mr. e.g. Fig."""
+    SHORT = 6
+    """an abbreviation, an initial or a small number: it may end a sentence as well"""
+
+
+class Start(IntEnum):
+    """How a chunk starts."""
+
+    SMALL = 0
+    """a small letter, or a mark that continues"""
+    CAPITAL = 1
+    OPENER = 2
+    """a capital word that often opens a sentence and is seldom a name: The, But, She"""
+    NUMBER = 3
+    UNCASED = 4
+    """a letter of a script without capitals"""
+    MARK = 5
+    """a dash, a bullet, another sign"""
+
+
+_AFTER = {
+    End.STOP: {Start.CAPITAL, Start.OPENER, Start.NUMBER, Start.UNCASED, Start.MARK},
+    End.STRONG: {Start.CAPITAL, Start.OPENER, Start.NUMBER, Start.UNCASED},
+    End.WIDE: set(Start),
+    End.TRAILING: {Start.CAPITAL, Start.OPENER, Start.UNCASED},
+    End.SHORT: {Start.OPENER},
+}
+BREAKS = np.array([[start in _AFTER.get(end, ()) for start in Start] for end in End])
+"""[End, Start] -> whether a sentence ends between the two."""
+
+ENDING = WIDE_MARKS + "!?.…"
+OPENERS = "\"'([{«“‘‹„「『（【《〈［｛`¿¡*_"
+_LINE = re.compile(r"\r\n?|\n")
+_DOTS = re.compile(r"(?:\.\.+|…+)$")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
+_SMALL_NUMBER = re.compile(r"[(\[]?(?:\d{1,2}|[ivxlc]{1,5})\.$", re.IGNORECASE)
+
+_TITLES = frozenset(
+    """mr mrs ms messrs mme mlle dr prof rev hon st sgt cpl pvt lt col gen capt cmdr adm maj gov sen rep pres supt
+    e.g i.e cf viz vs v al fig figs eq eqs vol vols pp approx ca fr sra mt ft rt ph""".split()
+)
+_SHORTS = frozenset(
+    """inc ltd co corp bros dept univ assn jr sr esq ph.d m.d b.a m.a d.c u.s u.k u.n u.s.a a.m p.m a.d b.c etc no nos
+    jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun
+    ave blvd rd st hwy bldg apt est min max hrs hr in lb lbs oz ft yd sq cu mi km cm mm kg
+    ala ariz ark calif colo conn del fla ga ill ind kan ky la mass md mich minn miss mo mont neb nev okla ore pa penn
+    tenn tex va vt wash wis wyo p cal sec secs ch chap ed eds trans art arts para""".split()
+)
+_OPENING = frozenset(
+    """The A An This That These Those There Here It Its He She They We You I His Her Their Our My Your
+    In On At By For From With Without To Of As If When While Although Though Because Since After Before Until Unless
+    But And Or Nor So Yet Then Thus Hence However Moreover Furthermore Nevertheless Meanwhile Also Even Only Just
+    What Who Whom Whose Which Where Why How Is Are Was Were Do Does Did Has Have Had Can Could Will Would Should May
+    Might Must Not No Yes All Some Many Most Several Each Every Both Few Other Another One Two Three Such Under Over
+    During Between Among Through Despite According Now Today Later Once Perhaps Please Let""".split()
+)
+
+
+def end_of(chunk: str) -> End:
+    """How a chunk ends, closing quotes and brackets aside.
+
+    >>> end_of("Smith").name, end_of('home."').name, end_of("why?)").name, end_of("Mr.").name, end_of("U.S.").name
+    ('INSIDE', 'STOP', 'STRONG', 'TITLE', 'SHORT')
+    """
+    core = chunk.rstrip(CLOSERS)
+    last = core[-1:]
+    if not last or last not in ENDING:
+        return End.INSIDE
+    if last in WIDE_MARKS:
+        return End.WIDE
+    if last in "!?":
+        return End.STRONG
+    if _DOTS.search(core):
+        return End.TRAILING
+    word = core.lstrip(OPENERS)[:-1].casefold()
+    if word in _TITLES:
+        return End.TITLE
+    if word in _SHORTS or _INITIALS.fullmatch(core.lstrip(OPENERS)) or _SMALL_NUMBER.fullmatch(core):
+        return End.SHORT
+    return End.STOP
+
+
+def start_of(chunk: str) -> Start:
+    """How a chunk starts, opening quotes and brackets aside.
+
+    >>> [start_of(chunk).name for chunk in ("the", "(Smith", "The", "1999", "猫", "—")]
+    ['SMALL', 'CAPITAL', 'OPENER', 'NUMBER', 'UNCASED', 'MARK']
+    """
+    core = chunk.lstrip(OPENERS)
+    first = core[:1]
+    if first.isupper() or first.istitle():
+        return Start.OPENER if core.rstrip(CLOSERS + ",;:").split("'")[0].split("’")[0] in _OPENING else Start.CAPITAL
+    if first.islower():
+        return Start.SMALL
+    if first.isalpha():
+        return Start.UNCASED
+    if first.isdigit():
+        return Start.NUMBER
+    return Start.SMALL if first and first in ",;:.!?)" else Start.MARK
+
+
+class Splitter(Protocol):
+    """A way to find sentences. A line break always ends one."""
+
+    name: ClassVar[str]
+    by_table: ClassVar[bool]
+    """whether `BREAKS` ends sentences within lines"""
+
+    def lines(self, text: str) -> str:
+        """The text with a line break wherever this splitter, table apart, ends a sentence."""
+
+
+class Rules:
+    """The default: rules of our own for English, European and Chinese text.
+
+    >>> Rules().split("Dr. Smith paid $3.50. He left at 5 p.m. The shop closed! 天黑了。我们回家。")
+    ['Dr. Smith paid $3.50.', 'He left at 5 p.m.', 'The shop closed!', '天黑了。', '我们回家。']
+    """
+
+    name: ClassVar[str] = "rules"
+    by_table: ClassVar[bool] = True
+
+    def lines(self, text: str) -> str:
+        return text
+
+    def split(self, text: str) -> list[str]:
+        """The sentences of a text."""
+        return [sentence for line in _LINE.split(text) for sentence in _split(line)]
+
+
+class Lines:
+    """Text that has a sentence on each line already, as Google's examples do."""
+
+    name: ClassVar[str] = "lines"
+    by_table: ClassVar[bool] = False
+
+    def lines(self, text: str) -> str:
+        return text
+
+
+class Sentencex:
+    """Wikimedia's library of this name: slower, and with rules for many languages."""
+
+    name: ClassVar[str] = "sentencex"
+    by_table: ClassVar[bool] = False
+
+    def __init__(self, language: str = "en") -> None:
+        try:
+            from sentencex import segment
+        except ImportError:
+            raise BertkitError("for --sentences sentencex: pip install 'bertkit[corpus]'") from None
+        self._segment, self._language = segment, language
+
+    def lines(self, text: str) -> str:
+        return "\n".join(
+            "\n".join(sentence.strip() for sentence in self._segment(self._language, line)) if line.strip() else ""
+            for line in text.split("\n")
+        )
+
+
+SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": Rules, "lines": Lines, "sentencex": Sentencex}
+
+
+def _split(line: str) -> list[str]:
+    found = list(spans(line))
+    ends = [end_of(line[start:stop]) for start, stop in found]
+    starts = [start_of(line[start:stop]) for start, stop in found]
+    firsts = [place for place in range(len(found)) if place == 0 or BREAKS[ends[place - 1], starts[place]]]
+    return [line[found[first][0] : found[after - 1][1]] for first, after in pairwise([*firsts, len(found)])]
