@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bertkit import __version__
-from bertkit.cli import convert, corpus, doctor, embed, fill, info, lengths, tokenize
+from bertkit.cli import convert, corpus, doctor, embed, fill, info, lengths, tokenize, vocab
 from bertkit.errors import BertkitError
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ def _options(
 for command in (info, tokenize, lengths, embed, fill, convert, doctor):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 
+app.add_typer(vocab.app, name="vocab")
 app.add_typer(corpus.app, name="corpus")
 
 

@@ -115,7 +115,9 @@ def build(
         ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes; the result does not depend on it.")] = 1,
-    max_ram: Annotated[str, typer.Option(metavar="SIZE", help="All processes together stay below it: 2G, 800M.")] = "2G",
+    max_ram: Annotated[
+        str, typer.Option(metavar="SIZE", help="All processes together stay below it: 2G, 800M.")
+    ] = "2G",
     on_error: Annotated[
         OnError, typer.Option(metavar="WHAT", help="Lines that cannot be read: stop, or skip and list them.")
     ] = OnError.STOP,

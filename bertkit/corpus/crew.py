@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import IO, Any
 
 from bertkit.errors import BertkitError
@@ -48,21 +48,28 @@ class Crew(AbstractContextManager["Crew"]):
             worker.wait()
             for pipe in (worker.stdin, worker.stdout):
                 assert pipe is not None
-                pipe.close()
+                with suppress(BrokenPipeError):  # what it was still to be told
+                    pipe.close()
 
     def run(self, jobs: Iterator[tuple[Message, bytes]]) -> Iterator[Message]:
-        """The answers to all jobs, in no order; an error of a worker is raised here."""
+        """The answers to all jobs, in no order; an error of a worker is raised here.
+
+        An error of `jobs` itself is raised when all that was given out before is done.
+        """
+        rest = _Held(jobs)
         with selectors.DefaultSelector() as busy:
             for worker in self._workers:
                 self._tell(worker, self._settings)
-                self._next(worker, jobs, busy)
+                self._next(worker, rest, busy)
             while busy.get_map():
                 for key, _ in busy.select():
                     worker = key.data
                     answer = self._hear(worker)
                     busy.unregister(key.fileobj)
-                    self._next(worker, jobs, busy)
+                    self._next(worker, rest, busy)
                     yield answer
+        if rest.error:
+            raise rest.error
 
     def _next(
         self, worker: subprocess.Popen[bytes], jobs: Iterator[tuple[Message, bytes]], busy: selectors.BaseSelector
@@ -89,6 +96,23 @@ class Crew(AbstractContextManager["Crew"]):
         if "error" in answer:
             raise BertkitError(answer["error"])
         return answer
+
+
+class _Held(Iterator[tuple[Message, bytes]]):
+    """Jobs that end where making the next one fails; the error is kept."""
+
+    def __init__(self, jobs: Iterator[tuple[Message, bytes]]) -> None:
+        self._jobs = jobs
+        self.error: Exception | None = None
+
+    def __next__(self) -> tuple[Message, bytes]:
+        try:
+            return next(self._jobs)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.error = error
+            raise StopIteration from None
 
 
 def _lost(worker: subprocess.Popen[bytes]) -> BertkitError:

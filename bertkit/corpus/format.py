@@ -85,10 +85,10 @@ class Jsonl:
                 continue
             try:
                 yield _compact(self._document(json.loads(line)))
-            except (ValueError, RecursionError) as error:
-                refuse(number, f"is not JSON: {error}")
             except BertkitError as error:
                 refuse(number, str(error))
+            except (ValueError, RecursionError) as error:
+                refuse(number, f"is not JSON: {error}")
 
     def _document(self, found: Any) -> str:
         if isinstance(found, dict):

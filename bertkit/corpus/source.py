@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from bertkit.corpus.format import FORMATS, Format, Jsonl, Text, Wiki
 from bertkit.errors import BertkitError, unknown
@@ -192,16 +192,44 @@ def _open(raw: IO[bytes]) -> IO[bytes]:
     if start.startswith(b"\xfd7zXZ"):
         return lzma.LZMAFile(raw)  # type: ignore[return-value]
     if start.startswith(b"\x28\xb5\x2f\xfd"):
-        return _zstandard().ZstdDecompressor().stream_reader(raw, read_across_frames=True)  # type: ignore[no-any-return]
+        return _Zstandard(raw)
     return raw
 
 
-def _zstandard() -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise BertkitError("to read .zst files: pip install 'bertkit[corpus]'") from None
-    return zstandard
+class _Zstandard(io.RawIOBase):
+    """The bytes inside a .zst file, one frame after the other; an end within a frame is an error."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise BertkitError("to read .zst files: pip install 'bertkit[corpus]'") from None
+        self._raw, self._library = raw, zstandard
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._begun = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Some of them, however many are asked for; nothing at the end."""
+        while block := self._raw.read(_READ // 8):
+            if out := self._unpacked(block):
+                return out
+        if self._begun:
+            raise EOFError("the file ends within its packed text")
+        return b""
+
+    def _unpacked(self, block: bytes) -> bytes:
+        out = b""
+        while block:
+            self._begun = True
+            try:
+                out += self._frame.decompress(block)
+            except self._library.ZstdError as error:
+                raise OSError(str(error)) from error
+            if not self._frame.eof:
+                break
+            block, self._begun = self._frame.unused_data, False
+            self._frame = self._library.ZstdDecompressor().decompressobj()
+        return out
 
 
 class _Place:

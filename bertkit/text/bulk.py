@@ -32,6 +32,8 @@ LINE, DOCUMENT, WORD = "\x01", "\x02", "\x03"
 _OURS = (LINE, DOCUMENT, WORD)
 _BLANK = re.compile(r"\n(?:[^\S\n]*\n)+")
 _BREAK = re.compile(r"\r\n?")
+_LAST = re.compile(r"\S[^\S\n]*\n")
+"""the last character of a line; what follows it stays together, since an empty line may be part of it"""
 _RUN = re.compile(f"[{CHINESE}]+")
 _CONTROL = str.maketrans(dict.fromkeys(_OURS, "\u200b"))
 
@@ -202,12 +204,7 @@ def _blocks(text: str) -> Iterator[str]:
     if "\r" in text:
         text = _BREAK.sub("\n", text)
     at, lead = 0, "\n\n"
-    while True:
-        cut = text.find("\n", at + BLOCK)
-        if cut < 0:
-            yield lead + text[at:]
-            return
-        end = len(text[at:cut].rstrip()) + at  # the line breaks of an empty line stay together
-        cut = end if end > at else cut
-        yield lead + text[at:cut]
-        at, lead = cut, ""
+    while found := _LAST.search(text, at + BLOCK):
+        yield lead + text[at : found.start() + 1]
+        at, lead = found.start() + 1, ""
+    yield lead + text[at:]

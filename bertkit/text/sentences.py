@@ -87,7 +87,8 @@ _OPENING = frozenset(
     But And Or Nor So Yet Then Thus Hence However Moreover Furthermore Nevertheless Meanwhile Also Even Only Just
     What Who Whom Whose Which Where Why How Is Are Was Were Do Does Did Has Have Had Can Could Will Would Should May
     Might Must Not No Yes All Some Many Most Several Each Every Both Few Other Another One Two Three Such Under Over
-    During Between Among Through Despite According Now Today Later Once Perhaps Please Let""".split()
+    During Between Among Through Despite According Now Today Later Once Perhaps Please Let Nobody Everybody Somebody
+    Everyone Someone None Nothing Something Everything Instead Still Soon Often Sometimes""".split()
 )
 
 

@@ -46,7 +46,8 @@ def texts(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def vocabulary(tmp_path: Path, tokenizer: Tokenizer) -> Path:
-    tokenizer.save(tmp_path / "vocabulary")
+    (tmp_path / "vocabulary").mkdir()
+    tokenizer.save_files(tmp_path / "vocabulary")
     return tmp_path / "vocabulary"
 
 
@@ -170,7 +171,9 @@ def test_two_at_once_and_another_command(texts: Path, tokenizer: Tokenizer, tmp_
     output = tmp_path / "shards"
     with (
         building._own(tmp_path / "shards.partial", {"version": 1}),
-        pytest.raises(BertkitError, match=r"shards.partial is being written by another process. Wait for it, or stop it"),
+        pytest.raises(
+            BertkitError, match=r"shards.partial is being written by another process. Wait for it, or stop it"
+        ),
     ):
         build(files([str(texts)]), tokenizer, output)
     other = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"])

@@ -37,7 +37,9 @@ def test_every_format_gives_the_same_documents(tmp_path: Path) -> None:
     assert documents(tmp_path / "b.jsonl", field="body") == DOCUMENTS
     (tmp_path / "c.lines").write_text("\n".join(text.replace("\n", " ") for text in DOCUMENTS), encoding="utf-8")
     assert documents(tmp_path / "c.lines", format="lines") == [text.replace("\n", " ") for text in DOCUMENTS]
-    articles = (f'<doc id="{n}" url="u" title="T {n}">\nT {n}\n\n{text}\n\n</doc>\n' for n, text in enumerate(DOCUMENTS))
+    articles = (
+        f'<doc id="{n}" url="u" title="T {n}">\nT {n}\n\n{text}\n\n</doc>\n' for n, text in enumerate(DOCUMENTS)
+    )
     (tmp_path / "wiki_00").write_text("".join(articles), encoding="utf-8")
     assert documents(tmp_path / "wiki_00") == DOCUMENTS
 
@@ -49,7 +51,9 @@ def test_parquet(tmp_path: Path) -> None:
     rows = [*DOCUMENTS, None, "A last one."]
     parquet.write_table(pyarrow.table({"text": rows, "n": list(range(5))}), tmp_path / "a.parquet", row_group_size=2)
     assert documents(tmp_path / "a.parquet") == [*DOCUMENTS, "A last one."]
-    with pytest.raises(BertkitError, match=r"a.parquet has no column 'body'. Its columns: text, n. Choose one with --fi"):
+    with pytest.raises(
+        BertkitError, match=r"a.parquet has no column 'body'. Its columns: text, n. Choose one with --fi"
+    ):
         documents(tmp_path / "a.parquet", field="body")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 is what it says")
     with pytest.raises(BertkitError, match=r"bad.parquet, line 1: the file cannot be read further: it is no parquet"):
@@ -77,7 +81,7 @@ def test_compressed_files(tmp_path: Path, suffix: str, compress: Callable[[bytes
         documents(path)
     left: list[Skipped] = []
     documents(path, skip=left.append)
-    assert "cannot be read further" in left[-1].reason
+    assert any("cannot be read further" in found.reason for found in left)
 
 
 def test_fingerprints_are_of_the_files_as_they_lie_there(tmp_path: Path) -> None:
@@ -111,7 +115,9 @@ def test_files_folders_and_patterns(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "bb", "\n", "\n\n", " \n", "\r\n\r\n", "é"]), max_size=80), st.integers(1, 12))
-def test_pieces_add_up_and_end_with_documents(tmp_path_factory: pytest.TempPathFactory, parts: list[str], n: int) -> None:
+def test_pieces_add_up_and_end_with_documents(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], n: int
+) -> None:
     path = tmp_path_factory.mktemp("s") / "a.txt"
     path.write_bytes("".join(parts).encode())
     with pytest.MonkeyPatch.context() as patch:
@@ -125,9 +131,20 @@ def test_pieces_add_up_and_end_with_documents(tmp_path_factory: pytest.TempPathF
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    rows = [b'{"text": "one"}', b'{"text": "caf\xe9"}', b"{broken", b'{"body": 1}', b'{"text": 5}', b"", b'"two"', b"null"]
+    rows = [
+        b'{"text": "one"}',
+        b'{"text": "caf\xe9"}',
+        b"{broken",
+        b'{"body": 1}',
+        b'{"text": 5}',
+        b"",
+        b'"two"',
+        b"null",
+    ]
     path.write_bytes(b"\n".join(rows))
-    with pytest.raises(BertkitError, match=r"a.jsonl, line 2: is not UTF-8 at byte 14 \(0xe9\)\. Correct it, or leave s"):
+    with pytest.raises(
+        BertkitError, match=r"a.jsonl, line 2: is not UTF-8 at byte 14 \(0xe9\)\. Correct it, or leave s"
+    ):
         documents(path)
     left: list[Skipped] = []
     assert documents(path, skip=left.append) == ["one", "two"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertkit.errors import BertkitError
 from bertkit.text import Tokenizer, bulk, segment
 from bertkit.text.bulk import Bulk, Tokens
 from bertkit.text.lexicon import Lexicon
@@ -19,7 +20,19 @@ from bertkit.weights import find, folder
 
 ODD = st.sampled_from(
     [*"aZ.!? \t\n\r,'\"()。！”猫坐é", "\n\n", "\r\n", " \n \n", "\x00", "\x01", "\x02", "\x03", "\x0b", "\x0c", "\x1c"]
-    + ["\x85", "\u2028", "\u2029", "\u200b", "\ufffd", "\U0001f600", "\U00020000", "\ufeff", "e\u0301", "[SEP]", "[MASK]"]
+    + [
+        "\x85",
+        "\u2028",
+        "\u2029",
+        "\u200b",
+        "\ufffd",
+        "\U0001f600",
+        "\U00020000",
+        "\ufeff",
+        "e\u0301",
+        "[SEP]",
+        "[MASK]",
+    ]
     + ["Mr. ", "U.S. ", "The ", "cats", "x" * 101]
 )
 
@@ -72,9 +85,11 @@ It had been open since 9. Nobody (not even J. R. Smith) came. See Fig. 3 for mor
 def test_sentences_are_those_of_the_rules(minilm: Tokenizer) -> None:
     found = Bulk(minilm).read(PROSE)
     sentences = Rules().split(PROSE)
-    assert len(sentences) == 15
-    assert [part.tolist() for part in np.split(found.ids, found.sentences[1:])] == [ids_of(s, minilm) for s in sentences]
-    assert found.documents.tolist() == [0, 10]
+    assert len(sentences) == 14
+    assert [part.tolist() for part in np.split(found.ids, found.sentences[1:])] == [
+        ids_of(s, minilm) for s in sentences
+    ]
+    assert found.documents.tolist() == [0, 8]
 
 
 def test_a_library_may_find_sentences(minilm: Tokenizer) -> None:
@@ -121,7 +136,6 @@ def test_words_of_chinese_are_marked_by_the_segmenter() -> None:
 
 def test_a_dictionary_teaches_jieba_words(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("爱北京 1000000\n", encoding="utf-8")
-    assert segment.jieba()("我爱北京") == ["我", "爱", "北京"]
     assert segment.jieba(tmp_path / "mine.txt")("我爱北京") == ["我", "爱北京"]
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BertkitError, match=r"bad.txt: it is no dictionary of words"):
@@ -153,5 +167,7 @@ def test_real_text(minilm: Tokenizer, shared: Path) -> None:
     with gzip.open(shared / "data" / "wikitext-2" / "valid.txt.gz", "rt", encoding="utf-8") as file:
         text = file.read()
     found = Bulk(minilm).read(text)
-    assert found.ids.tolist() == [i for line in minilm.ids_of_many(text.split("\n"), special_tokens=False) for i in line]
+    assert found.ids.tolist() == [
+        i for line in minilm.ids_of_many(text.split("\n"), special_tokens=False) for i in line
+    ]
     consistent(found, minilm)

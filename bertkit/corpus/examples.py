@@ -1,0 +1,206 @@
+"""Examples from a corpus: number `i` of epoch `e` is a function of the seed, `e`, `i` and the shards, nothing else.
+
+Shards are dealt into stretches of some ten million tokens, anew in each epoch, and a stretch has its examples in a
+keyed order. So an example is found without a list of examples, who reads on in order stays within a few files and some
+tens of megabytes, and no process, worker or restart makes a difference.
+
+Letters: B examples · T tokens · P spans · G stretches.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bertkit.corpus.chance import Array, key
+from bertkit.corpus.corpus import Corpus
+from bertkit.corpus.flat import Flat
+from bertkit.corpus.inputs import Cuts, Inputs, Spans
+from bertkit.corpus.permutation import permuted
+from bertkit.corpus.units import Units
+from bertkit.errors import BertkitError
+
+STRETCH = 1 << 25
+"""tokens of shards that are mixed with each other"""
+KEPT = 2
+"""stretches, and epochs, that are kept in memory"""
+WINDOW = 1024
+"""examples whose lengths are looked at to fill batches"""
+SHORTEST = 3
+"""tokens of the shortest example: [CLS], one more, [SEP]"""
+
+_DEAL, _ORDER, _CUT, _OWN = range(4)
+"""what chance is asked for"""
+
+
+class Stretch(NamedTuple):
+    """Some shards whose examples are mixed."""
+
+    units: Units
+    key: Array
+    cuts: Cuts
+
+
+class Epoch(NamedTuple):
+    """Which shards belong together."""
+
+    shards: list[list[int]]
+    """of each stretch"""
+    ends: Array
+    """[G + 1] the first example of each stretch, then their number"""
+
+
+class _Found(NamedTuple):
+    """Where the tokens of some examples are."""
+
+    spans: Spans
+    sources: list[tuple[Units, Array]]
+    """units, and which of the spans are in them"""
+
+
+class Examples:
+    """The examples that one way of making inputs finds in a corpus.
+
+    Another length is another `Examples` of the same corpus: BERT's first phase reads 128 tokens, its second 512.
+    """
+
+    def __init__(self, corpus: Corpus, inputs: Inputs, seed: int = 0) -> None:
+        self.corpus, self.inputs, self.seed = corpus, inputs, seed
+        self._epochs: OrderedDict[int, Epoch] = OrderedDict()
+        self._stretches: OrderedDict[tuple[int, int], Stretch] = OrderedDict()
+        if inputs.takes_others and corpus.documents.sum() < 2:
+            raise BertkitError(
+                f"{type(inputs).__name__} takes text from another document, and {corpus.path} holds only one. "
+                "Use DocSentences or OrderPairs, or mark the documents: an empty line between them"
+            )
+
+    def __reduce__(self) -> tuple[type[Examples], tuple[Corpus, Inputs, int]]:
+        return Examples, (self.corpus, self.inputs, self.seed)
+
+    def count(self, epoch: int) -> int:
+        """How many examples an epoch has; epochs differ a little."""
+        return int(self._epoch(epoch).ends[-1])
+
+    def read(self, epoch: int, indices: Sequence[int] | Array) -> Flat:
+        """These examples of an epoch, in this order."""
+        asked, tokenizer = np.asarray(indices, np.int64), self.corpus.tokenizer
+        spans, sources = self._found(epoch, asked)
+        size = spans.stop - spans.start
+        ends = np.cumsum(size + 1) + spans.example + 1  # of each span with its [SEP]; every example has a [CLS], [P]
+        at = ends - 1 - size
+        starts = np.append(0, ends[np.flatnonzero(np.diff(spans.example, append=-1))])
+
+        ids, words = np.empty(starts[-1], self.corpus.id_type), np.ones(starts[-1], bool)
+        ids[starts[:-1]], ids[ends - 1] = tokenizer.cls_id, tokenizer.sep_id
+        for units, chosen in sources:
+            units.copy(spans.start[chosen], size[chosen], ids, words, at[chosen])
+        words[at] = True  # what was cut inside a word starts one here
+        if ids.max() >= len(tokenizer):
+            raise BertkitError(
+                f"{self.corpus.path} holds the id {ids.max()}, but the last token is {len(tokenizer) - 1}"
+            )
+        segments = np.repeat(spans.segment, np.diff(ends, prepend=0))
+        return Flat(ids, segments, words, starts, key(self.seed, _OWN, epoch, asked), spans.labels)
+
+    def lengths(self, epoch: int, indices: Sequence[int] | Array) -> Array:
+        """How many tokens these examples have, [B]; no token is read for it."""
+        asked = np.asarray(indices, np.int64)
+        spans, _ = self._found(epoch, asked)
+        return 1 + np.bincount(spans.example, spans.stop - spans.start + 1, len(asked)).astype(np.int64)
+
+    def batches(self, epoch: int, tokens: int, first: int = 0) -> Iterator[range]:
+        """Neighbouring examples from `first` on, as many at a time as have at most `tokens` tokens together.
+
+        A batch depends on its first example alone, so that going on from any of them gives the same ones.
+        """
+        if tokens < self.inputs.length:
+            raise BertkitError(f"batches of {tokens} tokens cannot hold an example of {self.inputs.length}: give more")
+        count, window = self.count(epoch), max(WINDOW, tokens // SHORTEST + 1)
+        while first < count:
+            ends = np.cumsum(self.lengths(epoch, range(first, min(first + window, count))))
+            taken = 0
+            while taken < len(ends):
+                before = ends[taken - 1] if taken else 0
+                stop = int(np.searchsorted(ends, before + tokens, "right"))
+                if stop == len(ends) and first + stop < count:
+                    break  # more may fit
+                yield range(first + taken, first + stop)
+                taken = stop
+            first += taken
+
+    def _found(self, epoch: int, indices: Array) -> _Found:
+        shards, ends = self._epoch(epoch)
+        if not len(indices) or indices.min() < 0 or indices.max() >= ends[-1]:
+            given = f"{indices.min()} to {indices.max()}" if len(indices) else "none"
+            raise BertkitError(f"epoch {epoch} has the examples 0 to {ends[-1] - 1}; asked for: {given}")
+        stretch = np.searchsorted(ends, indices, "right") - 1
+        parts = []
+        for number in np.unique(stretch).tolist():
+            rows = np.flatnonzero(stretch == number)
+            units, own, cuts = self._stretch(epoch, number, shards[number])
+            order = key(self.seed, _ORDER, epoch, number)
+            at = permuted(indices[rows] - ends[number], len(cuts.first), order)
+            parts.append((units, rows, self.inputs.spans(units, own, Cuts(cuts.first[at], cuts.after[at]))))
+        return _together(parts, len(indices))
+
+    def _epoch(self, epoch: int) -> Epoch:
+        found = self._epochs.get(epoch)
+        if found is None:
+            order = permuted(np.arange(len(self.corpus)), len(self.corpus), key(self.seed, _DEAL, epoch))
+            shards = _dealt(order.tolist(), self.corpus)
+            counts = [len(self._stretch(epoch, number, dealt).cuts.first) for number, dealt in enumerate(shards)]
+            if not sum(counts):
+                raise BertkitError(f"{self.corpus.path} has too little text for {type(self.inputs).__name__}")
+            found = self._epochs[epoch] = Epoch(shards, np.cumsum([0, *counts]))
+            _forget(self._epochs)
+        return found
+
+    def _stretch(self, epoch: int, number: int, shards: list[int]) -> Stretch:
+        found = self._stretches.pop((epoch, number), None)
+        if found is None:
+            units, own = Units(self.corpus, shards, self.inputs.longest), key(self.seed, _CUT, epoch, number)
+            found = Stretch(units, own, self.inputs.cuts(units, own))
+        self._stretches[epoch, number] = found
+        _forget(self._stretches)
+        return found
+
+
+def _forget(kept: OrderedDict[Any, Any]) -> None:
+    while len(kept) > KEPT:
+        kept.popitem(last=False)
+
+
+def _dealt(order: list[int], corpus: Corpus) -> list[list[int]]:
+    """Shards in this order, in stretches that have enough tokens and at least two documents each."""
+    stretches: list[list[int]] = [[]]
+    tokens = documents = 0
+    for number in order:
+        if tokens >= STRETCH and documents > 1:
+            stretches.append([])
+            tokens = documents = 0
+        stretches[-1].append(number)
+        tokens += int(corpus.tokens[number])
+        documents += int(corpus.documents[number])
+    if len(stretches) > 1 and (tokens < STRETCH or documents < 2):
+        rest = stretches.pop()
+        stretches[-1] += rest
+    return stretches
+
+
+def _together(parts: list[tuple[Units, Array, Spans]], count: int) -> _Found:
+    """The spans of several stretches in the order of the examples that were asked for."""
+    example = np.concatenate([rows[spans.example] for _, rows, spans in parts])
+    order = np.argsort(example, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    bounds = np.cumsum([0, *(len(spans.example) for _, _, spans in parts)])
+    sources = [(units, place[bounds[at] : bounds[at + 1]]) for at, (units, _, _) in enumerate(parts)]
+    labels = {name: np.empty(count, np.int64) for name in parts[0][2].labels}
+    for _, rows, spans in parts:
+        for name, values in spans.labels.items():
+            labels[name][rows] = values
+    start, stop, segment = (np.concatenate([part[2][column] for part in parts])[order] for column in (1, 2, 3))
+    return _Found(Spans(example[order], start, stop, segment, labels), sources)

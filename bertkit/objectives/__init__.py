@@ -1,0 +1,1 @@
+"""What is learned: each objective changes examples (NumPy, no torch) and asks something about them."""

@@ -1,0 +1,160 @@
+"""Build corpora: kill the builder at random moments, count the workers, watch the memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from bertkit.corpus import python_docs
+from bertkit.text import Tokenizer
+
+CLAIM = (
+    "`bertkit corpus build` gives the same bytes with 1, 2 and 4 workers and after being killed at random moments, "
+    "and needs no more memory for 2 GB of text than for 10 MB"
+)
+COVERS = (
+    *("bertkit/corpus", "bertkit/text/bulk.py", "bertkit/text/chunks.py", "bertkit/text/sentences.py"),
+    *("bertkit/cli/corpus.py", "bertkit/artifact.py"),
+)
+KILLS = 20
+SIZES = (10, 100, 500, 2000)
+"""MB"""
+ALLOWED = 1.1
+Result = dict[str, int | float | str]
+
+
+def parts() -> Iterable[tuple[str, Callable[[], Result]]]:
+    for workers in (1, 2):
+        yield f"kills, {workers} workers", partial(_kills, workers)
+    for size in SIZES:
+        yield f"memory, {size} MB", partial(_memory, size)
+
+
+def summary(results: list[Result]) -> str:
+    kills = sum(int(result.get("kills", 0)) for result in results)
+    peaks = {int(result["size"]): float(result["megabytes"]) for result in results if "size" in result}
+    assert max(peaks.values()) <= ALLOWED * min(peaks.values()), peaks
+    told = ", ".join(f"{peak:.0f} MB for {size:,} MB" for size, peak in peaks.items())
+    return f"{kills} kills, 0 differences; 1, 2 and 4 workers equal; peak of all processes {told}"
+
+
+def _vocabulary(place: Path) -> Path:
+    """A WordPiece vocabulary of the words that are frequent in the text, and of all its characters."""
+    counts: dict[str, int] = {}
+    for word in python_docs.text().decode().lower().split():
+        counts[word] = counts.get(word, 0) + 1
+    letters = sorted({char for word in counts for char in word})
+    words = [
+        word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:20_000] if word.isalpha()
+    ]
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens = dict.fromkeys([*specials, *letters, *(f"##{char}" for char in letters), *words])
+    place.mkdir()
+    Tokenizer.from_vocabulary(list(tokens)).save_files(place)
+    return place
+
+
+def _words(size: int, seed: int) -> Iterator[str]:
+    """Real text over and over, with 1 % of fresh random words in it, about `size` bytes."""
+    draw = random.Random(seed)
+    lines = python_docs.text().decode().split("\n")
+    written = 0
+    while written < size:
+        for line in lines:
+            words = line.split(" ")
+            for place in range(len(words)):
+                if draw.random() < 0.01:
+                    words[place] = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(4, 12)))
+            line = " ".join(words)
+            written += len(line) + 1
+            yield line + "\n"
+            if written >= size:
+                return
+
+
+def _command(text: Path, vocabulary: Path, output: Path, workers: int) -> list[str]:
+    options = ["--tokenizer", str(vocabulary), "--output", str(output), "--workers", str(workers)]
+    return [sys.executable, "-m", "bertkit", "corpus", "build", str(text), *options]
+
+
+def _content(path: Path) -> dict[str, str]:
+    found = sorted(below for below in path.rglob("*") if below.is_file())
+    return {str(below.relative_to(path)): hashlib.sha256(below.read_bytes()).hexdigest() for below in found}
+
+
+def _kills(workers: int) -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        vocabulary, text = _vocabulary(place / "vocabulary"), place / "text.txt"
+        with text.open("w", encoding="utf-8") as file:
+            file.writelines(_words(60_000_000, 0))
+        whole = {}
+        for count in (1, 2, 4):
+            begun = time.monotonic()
+            subprocess.run(_command(text, vocabulary, place / f"of-{count}", count), check=True, capture_output=True)
+            whole[count] = time.monotonic() - begun
+        expected = _content(place / "of-1")
+        assert expected == _content(place / "of-2") == _content(place / "of-4")
+        draw, kills, output = random.Random(workers), 0, place / "killed"
+        again = _command(text, vocabulary, output, workers)
+        while kills < KILLS // 2:
+            process = subprocess.Popen(again, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(draw.uniform(0.3, whole[workers] * 0.6))
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+                kills += 1
+                continue
+            assert _content(output) == expected, "it was done in between"
+            subprocess.run(["rm", "-r", str(output)], check=True)
+        subprocess.run(again, check=True, capture_output=True)
+        assert _content(output) == expected
+        assert not output.with_name("killed.partial").exists()
+    return {"kills": kills}
+
+
+def _memory(size: int) -> Result:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        vocabulary, text = _vocabulary(place / "vocabulary"), place / "text.txt"
+        with text.open("w", encoding="utf-8") as file:
+            file.writelines(_words(size * 1_000_000, 1))
+        process = subprocess.Popen(_command(text, vocabulary, place / "shards", 2), stderr=subprocess.PIPE)
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, _resident(process.pid))
+            time.sleep(0.02)
+        assert process.returncode == 0, process.stderr and process.stderr.read().decode()
+        stored = sum(path.stat().st_size for path in (place / "shards").glob("shard-*"))
+        assert stored <= text.stat().st_size, "shards are not larger than the text"
+    return {"size": size, "megabytes": peak / 1e6}
+
+
+def _resident(root: int) -> int:
+    """Bytes of memory that a process and its children hold."""
+    total, page = 0, os.sysconf("SC_PAGE_SIZE")
+    for number in (root, *_children(root)):
+        try:
+            total += int(Path(f"/proc/{number}/statm").read_text().split()[1]) * page
+        except (OSError, IndexError):  # it has ended
+            continue
+    return total
+
+
+def _children(root: int) -> list[int]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(place.read_text().rpartition(")")[2].split()[1]) == root:
+                found.append(int(place.parent.name))
+        except (OSError, IndexError):
+            continue
+    return found
