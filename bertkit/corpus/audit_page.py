@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from bertkit.corpus.audit import Audit
-from bertkit.corpus.damage import KINDS
 from bertkit.corpus.findings import Finding, findings, overview
 from bertkit.corpus.spread import Distribution
 from bertkit.report import Bars, Column, Facts, Histogram, Mark, Note, Page, Part, Section, Table, Text
 
 MOST_BARS = 20
+LEAST_SHARE = 0.00005
+"""of a script that is drawn: less would be shown as nothing"""
+DAMAGED = {
+    "mojibake": "wrongly decoded",
+    "replacement": "lost (U+FFFD)",
+    "control": "control",
+    "unassigned": "unassigned",
+    "invisible": "invisible",
+    "markup": "HTML",
+}
+MEANINGS = (
+    "Wrongly decoded letters look like Ã© for é. U+FFFD stands where a letter was lost. Control characters are such as "
+    "NUL. Unassigned ones are unknown to Unicode, or for private use. Invisible ones are such as soft hyphens and "
+    "zero-width spaces. HTML counts tags and entities."
+)
 SHOWN = 48
 """characters of a text in a narrow cell"""
 
@@ -91,7 +105,8 @@ def _percentiles(audit: Audit) -> Table:
 
 
 def _scripts(audit: Audit) -> Bars:
-    shares = {name: count / audit.characters for name, count in list(audit.scripts.items())[:MOST_BARS]}
+    seen = [(name, count) for name, count in audit.scripts.items() if count >= audit.characters * LEAST_SHARE]
+    shares = {name: count / audit.characters for name, count in seen[:MOST_BARS]}
     return Bars("What the text is made of", shares, "kind of character", "share", ".2%")
 
 
@@ -147,16 +162,16 @@ def _visible(word: str) -> str:
 
 
 def _damage(audit: Audit) -> list[Part]:
-    columns: list[str | Column] = ["kind", "times", Column("per million characters", ",.1f"), "for example"]
+    columns: list[str | Column] = ["kind", "times", Column("per million", ",.1f"), "for example"]
     rows = [
-        (KINDS[kind], found.count, found.count / audit.characters * 1e6, " ⋯ ".join(found.examples) or None)
+        (DAMAGED[kind], found.count, found.count / audit.characters * 1e6, " ⋯ ".join(found.examples) or None)
         for kind, found in audit.damage.items()
     ]
-    parts: list[Part] = [Table("Characters that say something went wrong", columns, rows)]
+    parts: list[Part] = [Table("Characters that say something went wrong", columns, rows), Text(MEANINGS)]
     if audit.skipped:
-        told = [(number, line) for number, line in enumerate(audit.skipped_lines, 1)]
+        lines = list(enumerate(audit.skipped_lines, 1))
         title = f"Lines that could not be read ({audit.skipped:,} in all)"
-        parts.append(Table(title, ["", "where and why"], told))
+        parts.append(Table(title, ["", "where and why"], lines))
     return parts
 
 
@@ -165,10 +180,10 @@ def _method(audit: Audit) -> str:
     return (
         "A document is what an empty line ends. A word is a run of letters and digits; Chinese and Japanese characters "
         "are words of their own. White space around lines does not count.\n\n"
-        "Near copies share more than half of their runs of three words, capitals and punctuation aside, as estimated by "
-        "MinHash with 60 numbers; documents of fewer than 10 words and exact copies are not compared.\n\n"
-        f"Up to {limits['documents']:,} different documents and {limits['lines']:,} different lines are told apart, and "
-        f"{limits['compared']:,} documents compared. Of a larger corpus a sample is counted, chosen by what the texts "
-        "hold, so that copies stay together; the column “of all, looked at” says how large it is. In Unknown words a token "
-        "belongs to the script of the first letter of what stands between two spaces."
+        "Near copies share more than half of their runs of three words, capitals and punctuation aside, as estimated "
+        "by MinHash with 60 numbers; documents of fewer than 10 words and exact copies are not compared.\n\n"
+        f"Up to {limits['documents']:,} different documents and {limits['lines']:,} different lines are told apart, "
+        f"and {limits['compared']:,} documents compared. Of a larger corpus a sample is counted, chosen by what the "
+        "texts hold, so that copies stay together; the column “of all, looked at” says how large it is. In Unknown "
+        "words a token belongs to the script of the first letter of what stands between two spaces."
     )

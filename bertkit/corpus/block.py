@@ -103,7 +103,7 @@ class Block:
         """The beginning of a document."""
         return _excerpt(self.text[self.document_starts[number] : self.document_ends[number]], longest)
 
-    def around(self, place: int, longest: int = 60) -> str:
+    def around(self, place: int, longest: int = 40) -> str:
         """What stands around a character."""
         start = max(place - longest // 2, 0)
         return _excerpt(self.text[start : start + longest + 1].strip(), longest)

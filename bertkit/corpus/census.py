@@ -1,4 +1,4 @@
-"""A census of chunks: each different one is looked at once, and its sentence marks and unknown words are known ever after.
+"""A census of chunks: each different one is looked at once; its sentence marks and unknown words are known ever after.
 
 Chunks are those of `bertkit.text.chunks`, which WordPiece reads independently of each other, so that the tokens counted
 here are those of `Tokenizer.encode`.
@@ -24,6 +24,8 @@ MOST_TYPES = 200_000
 """chunks the table remembers; beyond them it keeps the half that was seen most"""
 MOST_UNKNOWN = 100_000
 """unknown words that are counted; beyond them the rarer half is forgotten"""
+TOGETHER = 2000
+"""chunks that are tokenised in one go, which is twice as fast as one by one"""
 _LINE = "\x01"
 _STAND_IN = {1: "\u200b"}
 
@@ -120,11 +122,9 @@ class Census:
         facts[:, 0] = np.fromiter(map(end_of, chunks), np.int64, len(chunks))
         facts[:, 1] = np.fromiter(map(start_of, chunks), np.int64, len(chunks))
         if self._tokenizer:
-            unk = self._tokenizer.unk_id
-            ids = self._tokenizer.ids_of_many(chunks, special_tokens=False)
             facts[:, 2] = _scripts(chunks)
-            facts[:, 3] = [len(found) for found in ids]
-            facts[:, 4] = [found.count(unk) for found in ids]
+            for at in range(0, len(chunks), TOGETHER):
+                facts[at : at + TOGETHER, 3:] = _tokens(self._tokenizer, chunks[at : at + TOGETHER])
         self._facts = np.concatenate([self._facts, facts])
         self._seen = np.append(self._seen, np.zeros(len(chunks), np.int64))
         self._unknown = np.append(self._unknown, np.zeros(len(chunks), np.int64))
@@ -169,6 +169,16 @@ class _Numbers(dict[str, int]):
     def __missing__(self, chunk: str) -> int:
         number = self[chunk] = len(self)
         return number
+
+
+def _tokens(tokenizer: Tokenizer, chunks: list[str]) -> Array:
+    """How many tokens each chunk has, and how many of them are unknown, [N, 2]; read as lines of one text."""
+    found = tokenizer.encode("\n".join(chunks), special_tokens=False)
+    ends = np.cumsum(np.fromiter(map(len, chunks), np.int64, len(chunks)) + 1)
+    starts = np.fromiter((start for start, _ in found.offsets), np.int64, len(found))
+    owners = np.searchsorted(ends, starts, side="right")
+    unknown = np.array(found.ids, np.int64) == tokenizer.unk_id
+    return np.stack([np.bincount(where, minlength=len(chunks)) for where in (owners, owners[unknown])], axis=1)
 
 
 def _scripts(chunks: list[str]) -> Array:

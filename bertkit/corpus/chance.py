@@ -37,8 +37,8 @@ def number(keys: Array, place: int | Array) -> Array:
     array([16294208416658607535,  7960286522194355700], dtype=uint64)
     """
     places = np.array([place], np.uint64) if isinstance(place, int) else place.astype(np.uint64)
-    places += np.uint64(1)
     places *= _STEP
+    places += _STEP
     return _mixed(keys + places)
 
 
@@ -62,8 +62,8 @@ def below(bits: Array, count: int | Array) -> Array:
 
 
 def _mixed(state: Array) -> Array:
-    """splitmix64's finisher: a bijection in which every bit depends on every other."""
-    state = state ^ (state >> np.uint64(30))
+    """splitmix64's finisher, in place: a bijection in which every bit depends on every other."""
+    state ^= state >> np.uint64(30)
     state *= _FIRST
     state ^= state >> np.uint64(27)
     state *= _SECOND

@@ -1,7 +1,7 @@
 """Damage: characters that say a text was decoded wrongly, or carries what is no text.
 
 UTF-8 that was read as Windows-1252 or Latin-1 turns é into Ã© and ’ into â€™. Such pairs and triples are found by what
-they are, bytes of UTF-8 in disguise, where one is proof enough (after Â, Ã or â€), and else where two follow each other.
+they are, bytes of UTF-8 in disguise: one where it is proof enough (after Â, Ã or â€), else two that follow each other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from bertkit.corpus import scripts
 from bertkit.corpus.block import Array, Block
 
-EXAMPLES = 3
+EXAMPLES, APART = 3, 60
+"""how many are shown, and how many characters lie between them"""
 REPLACEMENT = 0xFFFD
 
 _LATER = "\u0080-\u00bf" + "".join(
@@ -25,8 +26,14 @@ _MOJIBAKE = re.compile(
     rf"[ÂÃ][{_LATER}]|â[€‚„†\x80\x82\x84\x86][{_LATER}]|ï¿½|ï»¿|ð[Ÿ\x9f][{_LATER}]{{2}}"
     rf"|(?:[Ä-ß][{_LATER}]){{2,}}|(?:[à-ï][{_LATER}]{{2}}){{2,}}|锟斤拷|烫烫烫|屯屯屯"
 )
+_TAGS = (
+    "a|abbr|b|big|blockquote|body|br|caption|center|cite|code|dd|del|div|dl|dt|em|font|form|h[1-6]|head|hr|html|i|iframe|img"
+    "|input|ins|li|link|meta|nav|nowiki|ol|option|p|pre|ref|s|script|section|select|small|span|strike|strong|style|sub|sup"
+    "|table|tbody|td|textarea|tfoot|th|thead|title|tr|tt|u|ul|video|poem|gallery|math|references|templatestyles|rt|rp|ruby"
+    "|noinclude|onlyinclude|includeonly|syntaxhighlight|timeline|kbd|var|samp|mark|article|footer|header|button|label"
+)
 _MARKUP = re.compile(
-    r"</?[a-zA-Z][a-zA-Z0-9]{0,10}(?:\s[^<>\n]{0,200})?/?>|&(?:[a-zA-Z]{2,8}|#\d{2,6}|#x[0-9a-fA-F]{2,5});"
+    rf"</?(?:{_TAGS})(?:\s[^<>\n]{{0,200}})?/?>|&(?:[a-z]{{2,8}}|#\d{{2,6}}|#x[0-9a-f]{{2,5}});", re.IGNORECASE
 )
 
 KINDS = {
@@ -78,7 +85,7 @@ class Damage:
     def _take(self, block: Block, kind: str, where: Array) -> None:
         count = int(np.count_nonzero(where))
         if count:
-            self._note(block, kind, count, np.flatnonzero(where)[:EXAMPLES].tolist())
+            self._note(block, kind, count, np.flatnonzero(where)[: EXAMPLES * APART].tolist())
 
     def _search(self, block: Block, kind: str, matches: Iterator[re.Match[str]]) -> None:
         places = [found.start() for found in matches]
@@ -86,8 +93,11 @@ class Damage:
 
     def _note(self, block: Block, kind: str, count: int, places: list[int]) -> None:
         self._counts[kind] += count
-        for place in places[: EXAMPLES - len(self._examples[kind])]:
-            self._examples[kind].append(block.around(place))
+        shown, last = self._examples[kind], -APART
+        for place in places:
+            if len(shown) < EXAMPLES and place >= last + APART:
+                shown.append(block.around(place))
+                last = place
 
 
 def _mojibake(block: Block) -> Iterator[re.Match[str]]:

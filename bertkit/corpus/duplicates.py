@@ -264,7 +264,9 @@ class Near:
         return found
 
     def _within(self, first: Array) -> Array:
-        return (mixed(first.astype(np.uint64)) >> np.uint64(64 - self._level)) == 0 if self._level else first == first
+        if not self._level:
+            return np.ones(len(first), bool)
+        return np.asarray(mixed(first.astype(np.uint64)) >> np.uint64(64 - self._level) == 0)
 
     def _thin_out(self) -> None:
         self._level += 1

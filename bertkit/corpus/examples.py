@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertkit.corpus.chance import Array, key
+from bertkit.corpus.chance import Array, key, number
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import Cuts, Inputs, Spans
@@ -40,8 +40,11 @@ class Stretch(NamedTuple):
     """Some shards whose examples are mixed."""
 
     units: Units
-    key: Array
     cuts: Cuts
+    key: Array
+    """of what is drawn for its units"""
+    order: Array
+    """the key of the order of its examples"""
 
 
 class Epoch(NamedTuple):
@@ -51,6 +54,8 @@ class Epoch(NamedTuple):
     """of each stretch"""
     ends: Array
     """[G + 1] the first example of each stretch, then their number"""
+    key: Array
+    """of what is drawn for its examples"""
 
 
 class _Found(NamedTuple):
@@ -103,7 +108,7 @@ class Examples:
                 f"{self.corpus.path} holds the id {ids.max()}, but the last token is {len(tokenizer) - 1}"
             )
         segments = np.repeat(spans.segment, np.diff(ends, prepend=0))
-        return Flat(ids, segments, words, starts, key(self.seed, _OWN, epoch, asked), spans.labels)
+        return Flat(ids, segments, words, starts, number(self._epoch(epoch).key, asked), spans.labels)
 
     def lengths(self, epoch: int, indices: Sequence[int] | Array) -> Array:
         """How many tokens these examples have, [B]; no token is read for it."""
@@ -132,17 +137,16 @@ class Examples:
             first += taken
 
     def _found(self, epoch: int, indices: Array) -> _Found:
-        shards, ends = self._epoch(epoch)
+        shards, ends, _ = self._epoch(epoch)
         if not len(indices) or indices.min() < 0 or indices.max() >= ends[-1]:
             given = f"{indices.min()} to {indices.max()}" if len(indices) else "none"
             raise BertkitError(f"epoch {epoch} has the examples 0 to {ends[-1] - 1}; asked for: {given}")
         stretch = np.searchsorted(ends, indices, "right") - 1
         parts = []
-        for number in np.unique(stretch).tolist():
-            rows = np.flatnonzero(stretch == number)
-            units, own, cuts = self._stretch(epoch, number, shards[number])
-            order = key(self.seed, _ORDER, epoch, number)
-            at = permuted(indices[rows] - ends[number], len(cuts.first), order)
+        for place in np.unique(stretch).tolist():
+            rows = np.flatnonzero(stretch == place)
+            units, cuts, own, order = self._stretch(epoch, place, shards[place])
+            at = permuted(indices[rows] - ends[place], len(cuts.first), order)
             parts.append((units, rows, self.inputs.spans(units, own, Cuts(cuts.first[at], cuts.after[at]))))
         return _together(parts, len(indices))
 
@@ -151,19 +155,19 @@ class Examples:
         if found is None:
             order = permuted(np.arange(len(self.corpus)), len(self.corpus), key(self.seed, _DEAL, epoch))
             shards = _dealt(order.tolist(), self.corpus)
-            counts = [len(self._stretch(epoch, number, dealt).cuts.first) for number, dealt in enumerate(shards)]
+            counts = [len(self._stretch(epoch, place, dealt).cuts.first) for place, dealt in enumerate(shards)]
             if not sum(counts):
                 raise BertkitError(f"{self.corpus.path} has too little text for {type(self.inputs).__name__}")
-            found = self._epochs[epoch] = Epoch(shards, np.cumsum([0, *counts]))
+            found = self._epochs[epoch] = Epoch(shards, np.cumsum([0, *counts]), key(self.seed, _OWN, epoch))
             _forget(self._epochs)
         return found
 
-    def _stretch(self, epoch: int, number: int, shards: list[int]) -> Stretch:
-        found = self._stretches.pop((epoch, number), None)
+    def _stretch(self, epoch: int, place: int, shards: list[int]) -> Stretch:
+        found = self._stretches.pop((epoch, place), None)
         if found is None:
-            units, own = Units(self.corpus, shards, self.inputs.longest), key(self.seed, _CUT, epoch, number)
-            found = Stretch(units, own, self.inputs.cuts(units, own))
-        self._stretches[epoch, number] = found
+            units, own = Units(self.corpus, shards, self.inputs.longest), key(self.seed, _CUT, epoch, place)
+            found = Stretch(units, self.inputs.cuts(units, own), own, key(self.seed, _ORDER, epoch, place))
+        self._stretches[epoch, place] = found
         _forget(self._stretches)
         return found
 
@@ -177,13 +181,13 @@ def _dealt(order: list[int], corpus: Corpus) -> list[list[int]]:
     """Shards in this order, in stretches that have enough tokens and at least two documents each."""
     stretches: list[list[int]] = [[]]
     tokens = documents = 0
-    for number in order:
+    for shard in order:
         if tokens >= STRETCH and documents > 1:
             stretches.append([])
             tokens = documents = 0
-        stretches[-1].append(number)
-        tokens += int(corpus.tokens[number])
-        documents += int(corpus.documents[number])
+        stretches[-1].append(shard)
+        tokens += int(corpus.tokens[shard])
+        documents += int(corpus.documents[shard])
     if len(stretches) > 1 and (tokens < STRETCH or documents < 2):
         rest = stretches.pop()
         stretches[-1] += rest

@@ -135,8 +135,8 @@ def _boilerplate(audit: Audit) -> Iterator[Finding]:
     found, lines = audit.boilerplate, audit.repeated_lines
     if found.lines:
         said = (
-            f"{_many(found.lines, 'line')} stand in {found.documents} documents or more each, {percent(found.share)} of "
-            f"the text{_sample(lines.covered)}"
+            f"{_many(found.lines, 'line')} stand in {found.documents} documents or more each, {percent(found.share)} "
+            f"of the text{_sample(lines.covered)}"
         )
         if lines.examples:
             said += f": “{_printable(lines.examples[0].text)[:48].rstrip('… ')}…”"
@@ -197,7 +197,7 @@ def _lengths(audit: Audit) -> Iterator[Finding]:
         yield Finding(_rank(share, 0.2, 0.01), share, said, "They are left out; see whether the field is right.")
     if audit.short_documents > 0.3:
         said = f"{percent(audit.short_documents)} of the documents have fewer than {SHORT_DOCUMENT} words."
-        remedy = "Pairs of sentences need longer ones: is every line a document by mistake?"
+        remedy = "An empty line ends a document: does one follow every line or paragraph?"
         yield Finding("warning", audit.short_documents, said, remedy)
     if audit.documents < 10 or audit.document_words.mean > 50_000:
         said = f"There {'is' if audit.documents == 1 else 'are'} only {_many(audit.documents, 'document')}."

@@ -322,12 +322,11 @@ def _pairs(start: Array, stop: Array, second: Array, end: Array, labels: Mapping
 
 def _word_inside(units: Units, keys: Array, start: Array, stop: Array) -> Array:
     """The first token of any word but the first between start and stop; 0 if there is one word. They are few."""
-    found = np.zeros(len(start), np.int64)
+    found, chance = np.zeros(len(start), np.int64), fraction(number(keys, _INSIDE)).tolist()
     for row, (first, last) in enumerate(zip(start.tolist(), stop.tolist(), strict=True)):
         words = np.flatnonzero(units.words(first, last)[1:])
         if len(words):
-            drawn = below(number(keys[row : row + 1], _INSIDE), len(words))
-            found[row] = first + 1 + words[drawn[0]]
+            found[row] = first + 1 + words[int(chance[row] * len(words))]
     return found
 
 

@@ -37,7 +37,8 @@ def permuted(places: Array, count: int, key: Array) -> Array:
 def _network(numbers: Array, count: int, keys: Array) -> Array:
     width = isqrt(max(count - 1, 0)) + 1
     rows, columns = np.uint64(-(-count // width)), np.uint64(width)
-    row, column = numbers // columns, numbers % columns
+    row: Array = numbers // columns
+    column: Array = numbers % columns
     for turn in range(0, ROUNDS, 2):
         row = (row + number(keys[turn : turn + 1], column) % rows) % rows
         column = (column + number(keys[turn + 1 : turn + 2], row) % columns) % columns

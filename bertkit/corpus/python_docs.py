@@ -19,23 +19,10 @@ from pathlib import Path
 from bertkit.errors import BertkitError
 
 _LEFT_OUT = frozenset(
-    [
-        "test",
-        "tests",
-        "idlelib",
-        "lib2to3",
-        "site-packages",
-        "dist-packages",
-        "__pycache__",
-        "_bundled",
-        "turtledemo",
-        "pydoc_data",
-        "encodings",
-        "antigravity",
-        "this",
-        "__hello__",
-        "__phello__",
-    ]
+    (
+        *("test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "__pycache__", "_bundled"),
+        *("turtledemo", "pydoc_data", "encodings", "antigravity", "this", "__hello__", "__phello__"),
+    )
 )
 LEAST_WORDS = 6
 """of a paragraph; shorter ones are mostly headings and names"""
@@ -45,6 +32,7 @@ LEAST_PLAIN = 0.8
 """the share of a paragraph's words that are spelled with letters alone"""
 
 _BULLET = re.compile(r"(?:[*+•o-]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s+(?=\S)")
+_ITEM = re.compile(r"\w[\w.]*\([^)]*\):? --? ")
 _UNDERLINE = re.compile(r"\s*([-=~*^#+_\"'`.:])\1{2,}\s*$")
 _NO_PROSE = re.compile(r"^\s*(?:>>>|\.\.\.\s|\$ |#|@|\||[:@]\w[^:]*:)|::=|^\s*\.\. \w+::", re.MULTILINE)
 _ADMONITION = re.compile(r"^(\s*)\.\. (?:note|warning|tip|important|caution)::", re.MULTILINE)
@@ -57,61 +45,10 @@ _LEAVE = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"[(\"'“‘\[]*(?:[A-Za-z][a-z]*|[A-Z]{2,}s?)(?:[-/'’][A-Za-z][a-z]*)*[)\"'”’\].,;:!?]*")
-_SMALL_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "these",
-        "it",
-        "its",
-        "he",
-        "they",
-        "we",
-        "you",
-        "your",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "with",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "has",
-        "have",
-        "had",
-        "can",
-        "may",
-        "will",
-        "must",
-        "should",
-        "not",
-        "and",
-        "or",
-        "but",
-        "if",
-        "when",
-        "which",
-        "who",
-        "what",
-        "there",
-        "than",
-        "then",
-        "so",
-        "do",
-        "does",
-    ]
+_SMALL_WORDS = re.compile(
+    r"a|an|the|this|that|these|its?|he|they|we|your?|of|to|in|on|at|by|for|from|with|as|is|are|was|were|be|been|has|have"
+    r"|had|can|may|will|must|should|not|and|or|but|if|when|which|who|what|there|than|then|so|do|does",
+    re.IGNORECASE,
 )
 _LAST_SENTENCE = re.compile(r"[.!?][\"'”’)\]]*(?=\s|$)")
 _FALSE_ENDS = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|viz|Dr|Mr|Mrs|St|no|fig)|\.\.)\.$", re.IGNORECASE)
@@ -128,6 +65,7 @@ _MARKS = (
     (re.compile(r"\s*\[\d{1,2}\]_?(?=[\s.,;:]|$)"), ""),  # marks of footnotes
     (re.compile(r"(?<=[a-z])-\s+(?=(?!and\b|or\b)[a-z])"), "-"),  # a compound word at the end of a line
     (re.compile(r"\s+"), " "),
+    (re.compile(r"(?<=\w) (?=[.,;:!?](?:\s|$))"), ""),
 )
 
 
@@ -155,8 +93,8 @@ def documents() -> Iterator[str]:
 def paragraphs(documentation: str) -> Iterator[str]:
     """The paragraphs of prose in a docstring or a topic, each in one line and without marks.
 
-    >>> list(paragraphs("Title\\n=====\\n\\nThis is the *first* part\\nof some ``text``.\\n\\n    >>> 1 + 1\\n    2\\n"))
-    ['This is the first part of some text.']
+    >>> list(paragraphs("Title\\n=====\\n\\nThis is the *first* line\\nof ``two`` lines.\\n\\n    >>> 1 + 1\\n    2"))
+    ['This is the first line of two lines.']
     """
     cleaned = _ADMONITION.sub(r"\1\n", inspect.cleandoc(documentation).expandtabs())
     for number, block in enumerate(re.split(r"\n\s*\n", cleaned)):
@@ -240,8 +178,9 @@ def _split(lines: list[str]) -> Iterator[list[str]]:
     for line in _without_headings(lines):
         indent, bare = len(line) - len(line.lstrip()), line.strip()
         bullet = _BULLET.match(bare)
+        item = bullet or _ITEM.match(bare)
         hangs = len(paragraph) == 1 and indent > depth and len(paragraph[0]) >= 50 and not paragraph[0].endswith(":")
-        if paragraph and (bullet or (indent != depth and not hangs)):
+        if paragraph and (item or (indent != depth and not hangs)):
             yield paragraph
             paragraph = []
         if bullet:
@@ -293,7 +232,7 @@ def _is_prose(paragraph: str) -> bool:
     if _LEAVE.search(paragraph) or not _is_balanced(paragraph):
         return False
     plain = sum(_PLAIN.fullmatch(word) is not None for word in words)
-    small = sum(word.lower().strip("\"'(,.:;") in _SMALL_WORDS for word in words)
+    small = sum(_SMALL_WORDS.fullmatch(word.strip("\"'(,.:;")) is not None for word in words)
     return plain >= LEAST_PLAIN * len(words) and small * 10 >= len(words)
 
 

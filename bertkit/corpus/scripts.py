@@ -4,7 +4,7 @@ Letters belong to a script; digits, punctuation, symbols, spaces and what cannot
 
 >>> from collections import Counter
 >>> Counter(NAMES[kind] for kind in kinds(codes("Nice, 北京!")).tolist())
-Counter({'Latin': 4, 'Han': 2, 'punctuation': 2, 'spaces': 1})
+Counter({'Latin': 4, 'punctuation': 2, 'Han': 2, 'spaces': 1})
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def spaced(text: str) -> str:
         return text
     places = _wide_places(text)
     if len(places) * 16 > len(text):
-        return _WIDE.sub(r" \g<0> ", text)
+        return " ".join(_CHUNK.findall(text))
     parts, done = [], 0  # the pattern would look at every character; there are few to look at
     for place in places:
         if place >= done:

@@ -132,7 +132,7 @@ def test_few_shards_are_open_and_each_process_opens_its_own(tmp_path: Path, monk
 def test_hostile_indexes(tmp_path: Path) -> None:
     path = numbered(tmp_path / "c", [[3, 4], [5]], shards=2).corpus.path
     good, draw = (path / "corpus.json").read_bytes(), random.Random(0)
-    for _ in range(300):
+    for _ in range(150):
         data = bytearray(good)
         for _ in range(draw.randint(1, 4)):
             data[draw.randrange(len(data))] = draw.randrange(256)

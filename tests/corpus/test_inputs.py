@@ -80,14 +80,14 @@ def within(count: int, of: int, share: float) -> bool:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """300 documents of some sentences, in 5 shards; 45,000 tokens."""
-    return numbered(tmp_path_factory.mktemp("plain") / "c", drawn(300, (2, 20), (2, 25)), shards=5)
+    """150 documents of some sentences, in 5 shards; 23,000 tokens."""
+    return numbered(tmp_path_factory.mktemp("plain") / "c", drawn(150, (2, 20), (2, 25)), shards=5)
 
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Many documents of one or two sentences."""
-    return numbered(tmp_path_factory.mktemp("short") / "c", drawn(1500, (1, 2), (1, 12)), shards=3)
+    return numbered(tmp_path_factory.mktemp("short") / "c", drawn(900, (1, 2), (1, 12)), shards=3)
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +102,14 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Made:
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Two documents, in one shard, of sentences with one token each."""
-    return numbered(tmp_path_factory.mktemp("two") / "c", [[1] * 25_000, [1] * 30_000], pieces=0.0)
+    return numbered(tmp_path_factory.mktemp("two") / "c", [[1] * 12_000, [1] * 13_000], pieces=0.0)
 
 
 # Sentences in a row ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("corpus", ["plain", "short", "long"])
-@pytest.mark.parametrize("length", [16, 64, 128])
+@pytest.mark.parametrize("length", [16, 64])
 @pytest.mark.parametrize("kind", [FullSentences, DocSentences])
 def test_every_token_is_in_one_example_of_an_epoch(
     request: pytest.FixtureRequest, corpus: str, kind: type[Inputs], length: int
@@ -226,7 +226,7 @@ def test_single_sentences_are_cut_before_a_word(short: Made) -> None:
         if not example.labels["next"] and short.sentence[a[-1]] == short.sentence[b[0]]:
             assert short.words[b[0]]
             cut += 1
-    assert cut > 200
+    assert cut > 100
 
 
 def test_partners_come_from_all_documents_alike(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_partners_come_from_other_shards_too(plain: Made, monkeypatch: pytest.Mo
         return {(a, b) for a, b in random}
 
     assert len(crossing()) == 25, "any shard with any"
-    monkeypatch.setattr(reading, "STRETCH", 15_000)
+    monkeypatch.setattr(reading, "STRETCH", 7_000)
     assert 5 < len(crossing()) < 25, "within a stretch"
     monkeypatch.setattr(reading, "STRETCH", 1)
     assert crossing() == {(number, number) for number in range(5)}
@@ -284,7 +284,7 @@ def test_short_examples_can_be_switched_off(two: Made) -> None:
 
 def test_lengths_tell_no_labels(tmp_path: Path) -> None:
     """In long documents; at the end of one the next text is short, and a random one is not."""
-    made = numbered(tmp_path / "c", drawn(8, (400, 400), (2, 25)))
+    made = numbered(tmp_path / "c", drawn(4, (400, 400), (2, 25)))
     found: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
     for epoch in range(4):
         for example in seen(made, SegmentPairs(128), epoch):
@@ -340,10 +340,11 @@ def test_order_pairs_are_neighbours_in_either_order(request: pytest.FixtureReque
 
 
 @pytest.mark.parametrize("kind", EVERY)
-@pytest.mark.parametrize("length", [8, 9, 11, 512])
+@pytest.mark.parametrize("length", [8, 11, 512])
 def test_no_example_is_too_long(kind: type[Inputs], length: int, long: Made, short: Made) -> None:
     for made in (long, short):
-        assert max(example.length for example in seen(made, kind(length))) <= length
+        examples = Examples(made.corpus, kind(length))
+        assert examples.read(0, range(examples.count(0))).lengths.max() <= length
 
 
 @pytest.mark.parametrize("kind", [SegmentPairs, SentencePairs])

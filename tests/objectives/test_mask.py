@@ -23,7 +23,7 @@ ALL = 2**64 - 1
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    documents = drawn(300, (1, 12), (1, 40))
+    documents = drawn(200, (1, 12), (1, 40))
     return numbered(tmp_path_factory.mktemp("made") / "c", documents, shards=2, pieces=0.4)
 
 
