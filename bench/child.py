@@ -9,13 +9,28 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
 from bench.pipe import Array, receive, send
 
 Call = Callable[[], Array]
-Job = Callable[..., Call]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A call that needs something new each time, such as an empty directory. `call` alone is timed."""
+
+    made: Callable[[], AbstractContextManager[Any]]
+    """what it needs, until it is done"""
+    call: Callable[[Any], Any]
+    answer: Callable[[Any], Array]
+    """of what the call gave"""
+
+
+Job = Callable[..., Call | Fresh]
 """The arguments of a case (and `array`, where it has one) to what is called again and again; opening is not timed."""
 
 
@@ -24,7 +39,7 @@ def serve(jobs: Mapping[str, Job], packages: Iterable[str]) -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get between the frames
     versions = {name: metadata.version(name) for name in packages}
-    call: Call | None = None
+    call: Fresh | None = None
     while True:
         try:
             message, array = receive(sys.stdin.buffer)
@@ -34,7 +49,7 @@ def serve(jobs: Mapping[str, Job], packages: Iterable[str]) -> None:
             if "job" in message:
                 call = None  # the last model goes before the next one comes
                 call = _open(jobs, message, array)
-                send(out, {"versions": versions}, call())
+                send(out, {"versions": versions}, _answer(call))
             else:
                 assert call is not None, "no job is open"
                 send(out, {"seconds": _seconds(call, message["calls"])})
@@ -42,15 +57,27 @@ def serve(jobs: Mapping[str, Job], packages: Iterable[str]) -> None:
             send(out, {"error": f"{type(error).__name__}: {error}"})
 
 
-def _open(jobs: Mapping[str, Job], message: dict[str, Any], array: Array | None) -> Call:
+def _open(jobs: Mapping[str, Job], message: dict[str, Any], array: Array | None) -> Fresh:
     if message["job"] not in jobs:
         raise LookupError(f"it does not do {message['job']!r}, only {', '.join(jobs)}")
     given = message["arguments"] if array is None else {**message["arguments"], "array": array}
-    return jobs[message["job"]](**given)
+    call = jobs[message["job"]](**given)
+    if isinstance(call, Fresh):
+        return call
+    return Fresh(nullcontext, lambda _: call(), lambda answer: answer)
 
 
-def _seconds(call: Call, calls: int) -> float:
-    begun = time.perf_counter()
+def _answer(call: Fresh) -> Array:
+    with call.made() as given:
+        return call.answer(call.call(given))
+
+
+def _seconds(call: Fresh, calls: int) -> float:
+    total = 0.0
     for _ in range(calls):
-        call()
-    return (time.perf_counter() - begun) / calls
+        with call.made() as given:
+            begun = time.perf_counter()
+            found = call.call(given)
+            total += time.perf_counter() - begun
+            del found  # which is not timed either
+    return total / calls

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,6 +42,13 @@ class Bar:
         return (spread[1] if self.within_spread else ratio) >= self.ratio
 
 
+class Amount(NamedTuple):
+    """What one call gets through where operations do not tell: megabytes of text, tokens."""
+
+    count: float
+    unit: str
+
+
 @dataclass(frozen=True)
 class Case:
     """One question that bertkit and its peers are all asked: `job` is a function that each of them has."""
@@ -50,7 +57,7 @@ class Case:
     job: str
     arguments: dict[str, Any]
     peers: tuple[str, ...]
-    flops: float
+    flops: float = 0.0
     """floating-point operations of one call that are of use: those of real tokens"""
     array: Array | None = None
     calls: int = 1
@@ -58,6 +65,10 @@ class Case:
     items: int = 1
     """in one call: times and operations are told for one of them"""
     bars: Mapping[str, Bar] = field(default_factory=dict)
+    """ratios by peer; under our own name what `alone` shall reach in a second"""
+    amount: Amount | None = None
+    alone: bool = False
+    """whether our own speed is a row as well"""
 
 
 class Contestant(Protocol):
@@ -89,6 +100,7 @@ class Row:
     bar: Bar | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    amount: Amount | None = None
 
     def __str__(self) -> str:
         if self.ratio is None or self.spread is None:
@@ -103,6 +115,32 @@ class Row:
         return self.bar.reached(self.ratio, self.spread)
 
 
+@dataclass(frozen=True)
+class Speed:
+    """bertkit alone: what it gets through in a second, the median of the rounds. Without a speed there is a reason."""
+
+    case: str
+    unit: str
+    speed: float | None = None
+    spread: tuple[float, float] | None = None
+    rounds: int = 0
+    bar: Bar | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.speed is None or self.spread is None:
+            return f"{self.case}, alone: none, {self.reason}"
+        low, high = self.spread
+        return f"{self.case}, alone: {self.speed:,.0f} {self.unit}/s ({low:,.0f} to {high:,.0f})"
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the bar is; None where there is no bar or no speed."""
+        if self.bar is None or self.speed is None or self.spread is None:
+            return None
+        return self.bar.reached(self.speed, self.spread)
+
+
 def compare(
     case: Case,
     contestants: Mapping[str, Contestant],
@@ -110,8 +148,11 @@ def compare(
     warm: int = 1,
     pause: float = PAUSE,
     told: Callable[[str], None] = lambda what: None,
-) -> list[Row]:
-    """A row for each peer of a case: those that answer as we do are timed, the others say why not."""
+) -> list[Row | Speed]:
+    """A row for each peer of a case: those that answer as we do are timed, the others say why not.
+
+    Where the case asks for it, the last row is our own speed.
+    """
     answers: dict[str, Array] = {}
     reasons: dict[str, str] = {}
     for name in (OURS, *case.peers):
@@ -123,7 +164,8 @@ def compare(
         except AbsentError as absent:
             reasons[name] = str(absent)
         if OURS in reasons:
-            return [Row(case.name, peer, reason=f"bertkit: {reasons[OURS]}") for peer in case.peers]
+            failed = [Row(case.name, peer, reason=f"bertkit: {reasons[OURS]}") for peer in case.peers]
+            return [*failed, *_alone(case, [], reasons)]
     playing = [name for name in (OURS, *case.peers) if name not in reasons]
     times: dict[str, list[float]] = {name: [] for name in playing}
     for number in range(-warm, rounds):
@@ -143,7 +185,19 @@ def compare(
                 continue
             if number >= 0:
                 times[name].append(seconds)
-    return [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
+    rows = [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
+    return [*rows, *_alone(case, times[OURS], reasons)]
+
+
+def _alone(case: Case, times: Sequence[float], reasons: Mapping[str, str]) -> list[Speed]:
+    if not case.alone:
+        return []
+    assert case.amount is not None, "a speed is an amount in a second"
+    bar = case.bars.get(OURS)
+    if OURS in reasons:
+        return [Speed(case.name, case.amount.unit, bar=bar, reason=reasons[OURS])]
+    low, middle, high = np.quantile(case.amount.count / np.asarray(times), (0.1, 0.5, 0.9)).tolist()
+    return [Speed(case.name, case.amount.unit, middle, (low, high), len(times), bar)]
 
 
 def _row(
@@ -172,6 +226,7 @@ def _row(
         len(times[name]),
         bar,
         versions,
+        amount=case.amount and case.amount._replace(count=case.amount.count / case.items),
     )
 
 
@@ -187,7 +242,9 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, tuple
 
 
 def agrees(ours: Array, theirs: Array) -> bool:
-    """Whether two answers are the same but for rounding; a NaN is never the same."""
+    """Whether two answers are the same but for rounding; a NaN is never the same, and whole numbers are not rounded."""
+    if _whole(ours, theirs):
+        return np.array_equal(ours, theirs)
     return ours.shape == theirs.shape and bool(difference(ours, theirs) <= TOLERANCE)
 
 
@@ -196,20 +253,29 @@ def difference(ours: Array, theirs: Array) -> float:
     return float(np.abs(ours.astype(np.float64) - theirs).max())
 
 
-def cosine(ours: Array, theirs: Array) -> float:
-    """The smallest between two vectors of the same place.
+def cosine(ours: Array, theirs: Array) -> float | None:
+    """The smallest between two vectors of the same place; None of whole numbers, which are no vectors.
 
     >>> round(cosine(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 1.0]])), 3)
     0.707
     """
+    if _whole(ours, theirs):
+        return None
     a, b = ours.astype(np.float64), theirs.astype(np.float64)
     norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
     return float(((a * b).sum(-1) / norms).min())
 
 
+def _whole(ours: Array, theirs: Array) -> bool:
+    return ours.dtype.kind in "iu" and theirs.dtype.kind in "iu"
+
+
 def _told(ours: Array, theirs: Array) -> str:
     if ours.shape != theirs.shape:
         return f"shape {list(theirs.shape)} instead of {list(ours.shape)}"
+    if _whole(ours, theirs):
+        at = np.flatnonzero(ours.ravel() != theirs.ravel())
+        return f"{len(at):,} of {ours.size:,}, first {theirs.flat[at[0]]} instead of {ours.flat[at[0]]} at {at[0]:,}"
     return (
         f"up to {difference(ours, theirs):.1e} off (at most {TOLERANCE:g}), smallest cosine {cosine(ours, theirs):.4f}"
     )

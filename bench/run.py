@@ -22,7 +22,7 @@ from rich.console import Console
 import bench
 import bertkit
 from bench import machine, peer
-from bench.measure import OURS, Row, compare
+from bench.measure import OURS, Row, Speed, compare
 from bertkit.errors import BertkitError, unknown
 
 THREADS = 2
@@ -40,7 +40,7 @@ def workloads() -> dict[str, ModuleType]:
 
 def run(name: str, workload: ModuleType, quick: bool, console: Console, only: str = "") -> dict[str, Any]:
     """All cases of one workload whose name has `only` in it, as `--json` prints them."""
-    rows: list[Row] = []
+    rows: list[Row | Speed] = []
     peaks = dict.fromkeys((1, THREADS), 0.0)
     loads: list[float] = []
     with ExitStack() as stack, console.status(f"{name}: opening") as status:
@@ -71,28 +71,58 @@ def run(name: str, workload: ModuleType, quick: bool, console: Console, only: st
         "gemm_gflops": {str(threads): round(best / 1e9, 1) for threads, best in peaks.items()},
         "others_cores": round(max(loads, default=0.0), 2),
     }
-    return {"workload": name, "machine": about, "rows": [as_json(row, peaks[THREADS]) for row in rows]}
+    return {
+        "workload": name,
+        "machine": about,
+        "rows": [as_json(row, peaks[THREADS]) for row in rows if isinstance(row, Row)],
+        "speeds": [speed_as_json(row) for row in rows if isinstance(row, Speed)],
+    }
 
 
 def as_json(row: Row, peak: float) -> dict[str, Any]:
-    """A row with what a program may want of it; `share` and `peer_share` are parts of the machine's GEMM peak."""
+    """A row with what a program may want of it.
+
+    `share` and `peer_share` are parts of the machine's GEMM peak, `speed` and `peer_speed` amounts in a second.
+    """
     told: dict[str, Any] = {"case": row.case, "peer": row.peer, "ratio": None, "spread": None}
     if row.bar:
         told |= {"bar": str(row.bar), "reached": row.reached}
     if row.ratio is None or row.spread is None or row.seconds is None or row.peer_seconds is None:
         return told | {"reason": row.reason}
+    if row.amount:
+        done, unit = row.amount
+        work: dict[str, Any] = {
+            "speed": float(f"{done / row.seconds:.4g}"),
+            "peer_speed": float(f"{done / row.peer_seconds:.4g}"),
+            "unit": unit,
+        }
+    else:
+        work = {
+            "share": round(row.flops / row.seconds / peak, 3),
+            "peer_share": round(row.flops / row.peer_seconds / peak, 3),
+        }
     return told | {
         "ratio": round(row.ratio, 3),
         "spread": [round(end, 3) for end in row.spread],
         "milliseconds": round(row.seconds * 1e3, 3),
         "peer_milliseconds": round(row.peer_seconds * 1e3, 3),
-        "share": round(row.flops / row.seconds / peak, 3),
-        "peer_share": round(row.flops / row.peer_seconds / peak, 3),
+        **work,
         "rounds": row.rounds,
         "largest_difference": row.difference,
         "smallest_cosine": row.cosine,
         "versions": dict(row.versions),
     }
+
+
+def speed_as_json(row: Speed) -> dict[str, Any]:
+    """A row of our own speed."""
+    told: dict[str, Any] = {"case": row.case, "unit": row.unit, "speed": None, "spread": None}
+    if row.bar:
+        told |= {"bar": f"≥ {_amount(row.bar.ratio)} {row.unit}/s", "reached": row.reached}
+    if row.speed is None or row.spread is None:
+        return told | {"reason": row.reason}
+    spread = [float(f"{end:.4g}") for end in row.spread]
+    return told | {"speed": float(f"{row.speed:.4g}"), "spread": spread, "rounds": row.rounds}
 
 
 def to_markdown(result: dict[str, Any]) -> str:
@@ -106,11 +136,19 @@ def to_markdown(result: dict[str, Any]) -> str:
         f"Python {about['python']}, torch {about['torch']}, bertkit {about['bertkit']}. "
         f"GEMM peak (fp32, GFLOP/s): {gemm} threads. Others used at most {about['others_cores']:g} cores.",
         "",
-        "| case | peer | ratio | spread | bertkit, ms | peer, ms | of GEMM peak | smallest cosine | bar |",
+        _headings(result["rows"]),
         "|---|---|---|---|---|---|---|---|---|",
         *(_line(row) for row in result["rows"]),
     ]
+    if result["speeds"]:
+        lines += ["", "| case | bertkit alone | spread | bar |", "|---|---|---|---|", *map(_speed, result["speeds"])]
     return "\n".join(lines)
+
+
+def _headings(rows: Sequence[dict[str, Any]]) -> str:
+    arithmetic = "of GEMM peak | smallest cosine"
+    other = "in a second | answers" if any("speed" in row for row in rows) else arithmetic
+    return f"| case | peer | ratio | spread | bertkit, ms | peer, ms | {other} | bar |"
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -119,18 +157,50 @@ def _line(row: dict[str, Any]) -> str:
     if row["ratio"] is None:
         cells = [row["case"], row["peer"], f"none: {row['reason']}", *[""] * 5, bar]
     else:
-        verdict = {True: f"{bar}: reached", False: f"{bar}: **not reached**"}.get(row.get("reached"), "")
         cells = [
             row["case"],
-            f"{row['peer']} ({versions})",
+            f"{row['peer']} ({versions})" if versions else row["peer"],
             f"{row['ratio']:.2f}",
             "–".join(f"{end:.2f}" for end in row["spread"]),
             f"{row['milliseconds']:,.1f}",
             f"{row['peer_milliseconds']:,.1f}",
-            f"{row['share']:.0%}, peer {row['peer_share']:.0%}",
-            f"{row['smallest_cosine']:.6f}",
-            verdict,
+            _work(row),
+            "equal" if row["smallest_cosine"] is None else f"{row['smallest_cosine']:.6f}",
+            _verdict(row),
         ]
+    return _cells(cells)
+
+
+def _work(row: dict[str, Any]) -> str:
+    if "speed" in row:
+        return f"{_amount(row['speed'])} {row['unit']}, peer {_amount(row['peer_speed'])}"
+    return f"{row['share']:.0%}, peer {row['peer_share']:.0%}"
+
+
+def _speed(row: dict[str, Any]) -> str:
+    bar = row.get("bar", "")
+    if row["speed"] is None:
+        return _cells([row["case"], f"none: {row['reason']}", "", bar])
+    spread = "–".join(_amount(end) for end in row["spread"])
+    return _cells([row["case"], f"{_amount(row['speed'])} {row['unit']}/s", spread, _verdict(row)])
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    return {True: f"{row.get('bar')}: reached", False: f"{row.get('bar')}: **not reached**"}.get(row.get("reached"), "")
+
+
+def _amount(value: float) -> str:
+    """Three digits, in millions where it has them.
+
+    >>> _amount(12.345), _amount(5e6), _amount(987_654)
+    ('12.3', '5 M', '988,000')
+    """
+    if value >= 1e6:
+        return f"{float(f'{value / 1e6:.3g}'):,g} M"
+    return f"{float(f'{value:.3g}'):,.15g}"
+
+
+def _cells(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

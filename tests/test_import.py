@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HEAVY = ("torch", "numpy", "tokenizers", "transformers", "huggingface_hub", "safetensors")
+HEAVY = (
+    *("torch", "numpy", "tokenizers", "transformers", "huggingface_hub", "safetensors"),
+    *("pyarrow", "sentencepiece", "jieba", "sentencex", "zstandard"),
+)
 
 
 def imported(code: str) -> set[str]:
@@ -35,6 +39,22 @@ def test_help_is_light(arguments: list[str]) -> None:
 def test_every_command_has_light_help() -> None:
     commands = ("info", "tokenize", "lengths", "embed", "fill", "convert", "doctor")
     assert imported("\n".join(command(name, "--help") for name in commands)) == set()
+
+
+def test_every_command_of_a_group_has_light_help() -> None:
+    commands = [("corpus",), *(("corpus", verb) for verb in ("build", "inspect", "audit")), ("vocab", "train")]
+    assert imported("\n".join(command(*names, "--help") for names in commands)) == set()
+
+
+def test_a_corpus_needs_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A cat sat on the mat.\n\nA dog ran.\n", encoding="utf-8")
+    text, shards = str(tmp_path / "a.txt"), str(tmp_path / "shards")
+    runs = [
+        command("corpus", "build", text, "--tokenizer", "minilm", "--output", shards),
+        command("corpus", "inspect", shards, "--inputs", "segment-pairs"),
+        command("corpus", "audit", text, "--tokenizer", "minilm", "--html", str(tmp_path / "page.html")),
+    ]
+    assert imported("\n".join([*runs, "print()"])) == {"numpy", "tokenizers", "safetensors"}
 
 
 def test_tokenize_needs_no_torch() -> None:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import torch
 
 import bertkit
-from bench.child import Call, serve
+from bench.child import Call, Fresh, serve
+from bench.corpus import rectangle
+from bench.peer import HOME
 from bench.pipe import Array
+from bench.share import Shares
 from bertkit.batch import collate
+from bertkit.corpus import build, source
+from bertkit.corpus.corpus import Corpus
+from bertkit.corpus.examples import Examples
+from bertkit.corpus.flat import Flat
+from bertkit.corpus.inputs import FullSentences
+from bertkit.objectives.mask import MARK, Mask, Pieces, Vocabulary, WholeWords
 from bertkit.runtime.stream import example
+from bertkit.text import Tokenizer
 
 
 def hidden(model: str, array: Array) -> Call:
@@ -34,5 +50,51 @@ def query(model: str, texts: list[str]) -> Call:
     return lambda: np.stack([opened.embed(text) for text in texts])
 
 
+def tokenize(model: str, text: str, before: str = "") -> Fresh:
+    shares = Shares(model, text, before, int(os.environ["OMP_NUM_THREADS"]))
+    return Fresh(shares.renewed, lambda renewed: renewed.read(), np.concatenate)
+
+
+def shards(model: str, text: str) -> Fresh:
+    tokenizer, files, workers = Tokenizer.load(model), source.files([text]), int(os.environ["OMP_NUM_THREADS"])
+    work = HOME / "work"
+    work.mkdir(parents=True, exist_ok=True)
+
+    def call(place: str) -> Corpus:
+        made = Path(place, "corpus")
+        build.build(files, tokenizer, made, workers=workers)
+        return Corpus(made)
+
+    return Fresh(lambda: TemporaryDirectory(dir=work), call, _ids)
+
+
+def _ids(corpus: Corpus) -> Array:
+    return np.concatenate([corpus.shard(number).ids for number in range(len(corpus))])
+
+
+def assemble(model: str, corpus: str, words: bool, array: Array) -> Fresh:
+    """The examples of the array, then those that follow them, epoch after epoch."""
+    examples = Examples(Corpus(corpus), FullSentences(array.shape[1]))
+    mask, vocabulary = Mask(WholeWords() if words else Pieces()), Vocabulary.of(examples.corpus.tokenizer)
+    batches, rows = examples.count(0) // len(array), len(array)
+    turns = count()
+
+    def call(_: None) -> Flat:
+        epoch, batch = divmod(next(turns), batches)
+        batch %= examples.count(epoch) // rows  # epochs differ a little
+        return mask.corrupt(examples.read(epoch, range(batch * rows, (batch + 1) * rows)), vocabulary)
+
+    return Fresh(nullcontext, call, lambda flat: _restored(flat, array.shape[1]))
+
+
+def _restored(flat: Flat, length: int) -> Array:
+    """What was there before it was masked."""
+    at, true = flat.marks[MARK]
+    ids = flat.ids.copy()
+    ids[at] = true
+    return rectangle(ids, flat.starts, length)
+
+
 if __name__ == "__main__":
-    serve({"hidden": hidden, "embed": embed, "query": query}, ["bertkit"])
+    jobs = {"hidden": hidden, "embed": embed, "query": query}
+    serve({**jobs, "tokenize": tokenize, "shards": shards, "assemble": assemble}, ["bertkit"])

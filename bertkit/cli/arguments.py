@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,26 @@ def texts_from(texts: list[str] | None, source: str | None, example: str) -> Ite
     if len(texts) == 1 and len(texts[0]) < 256 and Path(texts[0]).is_file():
         typer.echo(f"bertkit: {texts[0]!r} is taken as a text. For the lines of the file: --input {texts[0]}", err=True)
     return iter(texts)
+
+
+def require_page(html: Path, overwrite: bool) -> None:
+    """Say at once what would otherwise be said when the page is written."""
+    if html.suffix not in (".html", ".htm"):
+        raise BertkitError(f"--html {html} must end in .html, which browsers open: --html {html.stem}.html")
+    if html.is_file() and not overwrite:
+        raise BertkitError(f"--html {html} exists. Give another name, or add --overwrite to replace it")
+
+
+def bytes_of(option: str, given: str) -> int:
+    """A size in bytes.
+
+    >>> bytes_of("--max-ram", "1.5G")
+    1610612736
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:i?B)?", given.strip(), re.IGNORECASE)
+    if not found:
+        raise BertkitError(f"{option} {given!r} is no size: write it like 2G or 800M")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
 
 
 def lines(source: str) -> Iterator[str]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertkit.cli.arguments import Json
+from bertkit.cli import corpus_audit, corpus_inspect
+from bertkit.cli.arguments import Json, bytes_of
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import facts as to_text
+from bertkit.cli.sources import Field, Format, OnError, Paths, Source, Tokenizer, sources
 from bertkit.errors import BertkitError
 
 if TYPE_CHECKING:
@@ -20,27 +22,7 @@ if TYPE_CHECKING:
 
 BUILD_EXAMPLE = "bertkit corpus build texts/ --tokenizer minilm --output shards --workers 2"
 
-app = typer.Typer(help="Raw text to shards of tokens for pre-training.", no_args_is_help=True)
-
-Paths = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="PATH", help="Files, folders or patterns: txt, jsonl, parquet, wiki; gz, bz2, xz, zst."),
-]
-
-
-class FileFormat(StrEnum):
-    """How documents lie in files."""
-
-    TXT = "txt"
-    LINES = "lines"
-    JSONL = "jsonl"
-    WIKI = "wiki"
-
-
-class Embedded(StrEnum):
-    """Texts that every machine has."""
-
-    PYTHON_DOCS = "python-docs"
+app = typer.Typer(help="Raw text to shards of tokens for pre-training, and a look at both.", no_args_is_help=True)
 
 
 class Sentences(StrEnum):
@@ -54,36 +36,10 @@ class Sentences(StrEnum):
 class Words(StrEnum):
     """What makes words of Chinese characters."""
 
+    AUTO = "auto"
     NONE = "none"
     JIEBA = "jieba"
     SPACES = "spaces"
-
-
-class OnError(StrEnum):
-    """What happens to a line that cannot be read."""
-
-    STOP = "stop"
-    SKIP = "skip"
-
-
-Source = Annotated[
-    Embedded | None,
-    typer.Option("--source", metavar="NAME", help="Text inside the installed Python, to start with: python-docs."),
-]
-Format = Annotated[
-    FileFormat | None,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help="txt (an empty line ends a document), lines (a document on each), jsonl, wiki (WikiExtractor's). "
-        "If not given, told from the files.",
-    ),
-]
-Field = Annotated[str, typer.Option(metavar="NAME", help="Where jsonl and parquet keep the text.")]
-Tokenizer = Annotated[
-    str,
-    typer.Option("--tokenizer", "-t", metavar="MODEL", help="A directory with a vocabulary, an alias or a name."),
-]
 
 
 @app.command(epilog=f"Example: {BUILD_EXAMPLE}")
@@ -114,7 +70,7 @@ def build(
             metavar="[NAME=]FILE", help="Phrases or entities to mark as units, one on each line. May be repeated."
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes; the result does not depend on it.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Processes; the result is the same.")] = 1,
     max_ram: Annotated[
         str, typer.Option(metavar="SIZE", help="All processes together stay below it: 2G, 800M.")
     ] = "2G",
@@ -151,31 +107,8 @@ def build(
     typer.echo(f"bertkit: wrote {output}. Next: bertkit corpus inspect {output}", err=True)
 
 
-def sources(
-    paths: list[str] | None, source: Embedded | None, format: FileFormat | None, field: str, example: str
-) -> list[File]:
-    """The files that a command line names, or the text that Python brings along."""
-    from bertkit.corpus import source as reading
-
-    if bool(paths) == bool(source):
-        raise BertkitError(f"give files, folders or patterns, or --source python-docs. Example: {example}")
-    if source is None:
-        return reading.files(paths or [], format and format.value, field)
-    from bertkit.corpus import python_docs
-
-    return [reading.embedded(source.value, python_docs.text())]
-
-
-def bytes_of(option: str, given: str) -> int:
-    """A size in bytes.
-
-    >>> bytes_of("--max-ram", "1.5G")
-    1610612736
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]?)(?:i?B)?", given.strip(), re.IGNORECASE)
-    if not found:
-        raise BertkitError(f"{option} {given!r} is no size: write it like 2G or 800M")
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+for command, verb in ((corpus_inspect, "inspect"), (corpus_audit, "audit")):
+    app.command(name=verb, epilog=f"Example: {command.EXAMPLE}")(command.run)
 
 
 def _lexicons(given: list[str]) -> dict[str, Path]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertkit.cli.arguments import Json, lines
+from bertkit.cli.arguments import Json, lines, require_page
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import columns as in_columns
 from bertkit.cli.printing import facts as to_text
@@ -71,7 +71,7 @@ def run(
     allowed = None if budgets is None else _numbers("--budgets", budgets, "50,200,200")
     _require_readable(file)
     if html is not None:
-        _require_writable(html, overwrite)
+        require_page(html, overwrite)
 
     from bertkit.cli.progress import counting
     from bertkit.text.lengths import count, policies
@@ -135,13 +135,6 @@ def _require_readable(file: str) -> None:
         raise BertkitError(
             f"{one_line(file, 80)}: there is no such file. Give one with one text per line, or - for stdin"
         )
-
-
-def _require_writable(html: Path, overwrite: bool) -> None:
-    if html.suffix not in (".html", ".htm"):
-        raise BertkitError(f"--html {html} must end in .html, which browsers open: --html {html.stem}.html")
-    if html.is_file() and not overwrite:
-        raise BertkitError(f"--html {html} exists. Give another name, or add --overwrite to replace it")
 
 
 def _hinting(found: Iterator[str]) -> Iterator[str]:

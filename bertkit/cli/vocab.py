@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertkit.cli.arguments import Json
-from bertkit.cli.corpus import Field, Format, OnError, Paths, Source, bytes_of, sources
+from bertkit.cli.arguments import Json, bytes_of
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import columns as in_columns
 from bertkit.cli.printing import facts as to_text
 from bertkit.cli.printing import one_line
+from bertkit.cli.sources import FIELD, Field, Format, OnError, Paths, Source, sources
 
 if TYPE_CHECKING:
     from bertkit.corpus.source import Skipped
@@ -50,7 +50,7 @@ def train(
     paths: Paths = None,
     source: Source = None,
     format: Format = None,
-    field: Field = "text",
+    field: Field = FIELD,
     size: Annotated[int, typer.Option(help="Tokens in all, special and unused ones included.")] = 30_000,
     kind: Annotated[
         VocabularyKind,

@@ -2,7 +2,7 @@
 
 The same sources, tokenizer and options give the same bytes, whatever the number of workers. While a corpus grows it
 lies in OUTPUT.partial, with a line in `done.jsonl` for each finished shard; the same command after a kill finds the
-shards whose pieces are unchanged and makes the others. The finished corpus appears at once.
+shards whose text is unchanged and makes the others. The finished corpus appears at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Any
 
 from bertkit import artifact
 from bertkit.corpus.crew import Crew, Message
-from bertkit.corpus.source import File, Fingerprint, Piece, Skipped, pieces
+from bertkit.corpus.source import File, Fingerprint, Piece, Skipped, bundles, pieces
 from bertkit.corpus.worker import COUNTED, DICTIONARY, LEXICONS, TOKENIZER, Worker, job_of, name_of
 from bertkit.errors import BertkitError, look_up
 from bertkit.text import Tokenizer
+from bertkit.text.chunks import is_chinese
 from bertkit.text.sentences import SPLITTERS
 
 VERSION = 1
@@ -31,6 +32,8 @@ INDEX = "corpus.json"
 SHOWN = 100
 """skipped lines that are listed; all are counted"""
 
+CHINESE_CHARACTERS = 2000
+"""in a vocabulary that is for Chinese text"""
 BOSS_MEMORY, WORKER_MEMORY = 150 * 2**20, 350 * 2**20
 """what each kind of process needs at most, whatever the size of the corpus"""
 
@@ -43,8 +46,8 @@ class Options:
     """stop, or skip: leave out lines that cannot be read, and list them"""
     sentences: str = "rules"
     """a name of `bertkit.text.sentences.SPLITTERS`"""
-    words: str = "none"
-    """how Chinese characters make words: none (each is one), jieba, spaces"""
+    words: str = "auto"
+    """how Chinese characters make words: none (each is one), jieba, spaces; auto: jieba if the vocabulary is Chinese"""
     dictionary: Path | None = None
     """words that jieba does not know"""
     lexicons: Mapping[str, Path] = field(default_factory=dict)
@@ -53,16 +56,17 @@ class Options:
     def __post_init__(self) -> None:
         look_up("way with errors", self.on_error, dict.fromkeys(("stop", "skip")))
         look_up("splitter", self.sentences, SPLITTERS)
-        look_up("segmenter", self.words, dict.fromkeys(("none", "jieba", "spaces")))
-        if self.dictionary is not None and self.words != "jieba":
+        look_up("segmenter", self.words, dict.fromkeys(("auto", "none", "jieba", "spaces")))
+        if self.dictionary is not None and self.words not in {"auto", "jieba"}:
             raise BertkitError(f"a dictionary is for words by jieba, not for {self.words!r}: add --words jieba")
 
-    def settings(self) -> Message:
+    def settings(self, tokenizer: Tokenizer) -> Message:
         """The same as JSON, with what the files hold in place of their names."""
+        chosen = "jieba" if self.dictionary or _is_chinese(tokenizer) else "none"
         return {
             "on_error": self.on_error,
             "sentences": self.sentences,
-            "words": self.words,
+            "words": chosen if self.words == "auto" else self.words,
             "dictionary": _digest(self.dictionary) if self.dictionary else None,
             "lexicons": {name: _digest(path) for name, path in sorted(self.lexicons.items())},
         }
@@ -77,9 +81,9 @@ def build(
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
-    """Write the corpus at `output` and return what its index says. `progress` hears how many bytes of files were read."""
+    """Write the corpus at `output`; what its index says. `progress` hears how many bytes of files were read."""
     partial = output.with_name(f"{output.name}.partial")
-    settings = {"version": VERSION, "tokenizer": tokenizer.fingerprint, **options.settings()}
+    settings = {"version": VERSION, "tokenizer": tokenizer.fingerprint, "options": options.settings(tokenizer)}
     artifact.require_free(output, overwrite=overwrite)
     with _own(partial, settings):
         _equip(partial, tokenizer, options)
@@ -107,8 +111,20 @@ def workers_within(memory: int, asked: int) -> int:
     return min(asked, fitting)
 
 
+def _is_chinese(tokenizer: Tokenizer) -> bool:
+    """Google's Chinese and multilingual vocabularies have thousands of Chinese characters, the English ones 500."""
+    return sum(map(is_chinese, tokenizer.vocabulary)) >= CHINESE_CHARACTERS
+
+
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest_of(told: Message, data: bytes) -> str:
+    """Of all that a shard depends on."""
+    digest = hashlib.blake2b(json.dumps(told).encode(), digest_size=16)
+    digest.update(data)
+    return digest.hexdigest()
 
 
 def _link(made: Path, place: Path) -> None:
@@ -143,10 +159,11 @@ def _own(partial: Path, settings: Message) -> Iterator[None]:
         note = partial / "settings.json"
         before = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else settings
         if before != settings:
-            differs = ", ".join(sorted(name for name in settings if before.get(name) != settings[name]))
+            old, new = ({**told, **told.get("options", {})} for told in (before, settings))
+            differs = ", ".join(sorted(name for name in new if name != "options" and old.get(name) != new[name]))
             raise BertkitError(
-                f"{partial} holds the unfinished work of a command with another {differs}. Repeat that command to finish "
-                f"it, or delete {partial}"
+                f"{partial} holds the unfinished work of a command with another {differs}. Repeat that command to "
+                f"finish it, or delete {partial}"
             )
         with artifact.file(note, overwrite=True) as file:
             file.write(json.dumps(settings).encode())
@@ -162,29 +179,31 @@ def _make(
     progress: Callable[[int], None] | None,
 ) -> tuple[list[Message], list[Skipped]]:
     """The facts of every shard, in order; what is there already is not made again."""
-    done, skipped = _Done(partial), []
-    skip = skipped.append if settings["on_error"] == "skip" else None
-    cut: dict[int, Piece] = {}
+    done, skipped = _Done(partial), list[Skipped]()
+    options = settings["options"]
+    skip = skipped.append if options["on_error"] == "skip" else None
+    firsts: dict[int, Piece] = {}
     digests: dict[int, str] = {}
 
     def jobs() -> Iterator[tuple[Message, bytes]]:
-        for piece in pieces(sources, skip, read):
-            cut[piece.number] = piece._replace(data=b"")
-            digests[piece.number] = hashlib.blake2b(piece.data, digest_size=16).hexdigest()
-            if not done.has(piece.number, digests[piece.number]):
-                yield job_of(piece)
+        for bundle in bundles(pieces(sources, skip, read)):
+            firsts[bundle.number] = bundle.pieces[0]._replace(data=b"")
+            told, data = job_of(bundle)
+            digests[bundle.number] = _digest_of(told, data)
+            if not done.has(bundle.number, digests[bundle.number]):
+                yield told, data
             if progress:
-                progress(piece.read)
+                progress(bundle.pieces[-1].read)
 
-    for answer in _answers(jobs(), {**settings, "directory": str(partial)}, workers):
+    for answer in _answers(jobs(), {**options, "directory": str(partial)}, workers):
         done.add(answer, digests[answer["number"]])
     shards = []
-    for number, piece in cut.items():
+    for number, first in firsts.items():
         answer = done.answers[number]
         skipped += [Skipped(*found) for found in answer["skipped"]]
         if answer["tokens"]:
             counts = {name: answer[name] for name in COUNTED}
-            shards.append({"file": name_of(number), **counts, "source": piece.file.name, "line": piece.line})
+            shards.append({"file": name_of(number), **counts, "source": first.file.name, "line": first.line})
     return shards, sorted(skipped)
 
 

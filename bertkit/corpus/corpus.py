@@ -55,8 +55,8 @@ class Corpus:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that made the ids."""
         loaded = Tokenizer.load(self.path / TOKENIZER)
-        with about(self.path / TOKENIZER):
-            self.require(loaded)
+        if loaded.fingerprint != self.index["tokenizer"]:
+            raise BertkitError(f"{self.path / TOKENIZER} is not the tokenizer that made these shards. {_AGAIN}")
         return loaded
 
     def require(self, tokenizer: Tokenizer) -> None:
@@ -114,6 +114,8 @@ def _check(index: dict[str, Any]) -> None:
     shards = index.get("shards")
     if not (isinstance(index.get("tokenizer"), str) and isinstance(shards, list) and shards):
         raise BertkitError(f"it names no tokenizer or no shards. {_AGAIN}")
+    if not isinstance(index.get("options"), dict):
+        raise BertkitError(f"it does not say how the corpus was built. {_AGAIN}")
     if not isinstance(index.get("vocabulary"), int):
         raise BertkitError(f"it does not say how large the vocabulary is. {_AGAIN}")
     for number, entry in enumerate(shards):

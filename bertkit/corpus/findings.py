@@ -12,7 +12,8 @@ from bertkit.corpus.damage import KINDS
 
 RANKS = ("problem", "warning", "info", "good")
 LABELS = {"problem": "Problem", "warning": "Look", "info": "Note", "good": "Good"}
-LINES, WIDTH = 24, 100
+LINES, WIDTH, LABEL = 22, 100, 9
+"""of a screen of 24, with room for what was written and for the prompt; columns at most; columns before a text"""
 
 
 @dataclass(frozen=True)
@@ -39,20 +40,20 @@ def findings(audit: Audit) -> list[Finding]:
     return sorted(found, key=lambda finding: (RANKS.index(finding.rank), -finding.share))
 
 
-def summary(audit: Audit) -> str:
-    """One screen: what the corpus is, then what to look at; at most 24 lines of 100 characters."""
-    head = _fold(overview(audit), "")
-    room = LINES - len(head) - 2
-    bad = [finding for finding in findings(audit) if finding.rank != "good"]
-    good = [finding.said.rstrip(".") for finding in findings(audit) if finding.rank == "good"]
-    last = _fold("; ".join(good) + ".", f"{LABELS['good']:<9}") if good else []
-    body: list[str] = []
-    for number, finding in enumerate(bad):
-        lines = _fold(f"{finding.said} {finding.remedy}".strip(), f"{LABELS[finding.rank]:<9}")
-        if len(body) + len(lines) + len(last) + (number < len(bad) - 1) > room:
-            body += _fold(
-                f"{len(bad) - number} smaller ones are left out here; --json and --html list them all.", " " * 9
-            )
+def summary(audit: Audit, width: int = WIDTH) -> str:
+    """One screen: what the corpus is, then what to look at; at most 22 lines of so many characters."""
+    found = findings(audit)
+    bad = [finding for finding in found if finding.rank != "good"]
+    good = "; ".join(finding.said.rstrip(".") for finding in found if finding.rank == "good")
+    head = _fold(overview(audit), "", width)
+    last = _fold(f"{good}.", LABELS["good"], width) if good else []
+    room, body = LINES - len(head) - 1 - len(last), list[str]()
+    for place, finding in enumerate(bad):
+        lines = _fold(f"{finding.said} {finding.remedy}".strip(), LABELS[finding.rank], width)
+        rest = _fold(f"{len(bad) - place} smaller ones are left out here; --html and --json list them all.", " ", width)
+        following = len(rest) if place + 1 < len(bad) else 0
+        if len(body) + len(lines) + following > room:
+            body += rest
             break
         body += lines
     return "\n".join([*head, "", *body, *last])
@@ -233,15 +234,16 @@ def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
-def _fold(text: str, label: str) -> list[str]:
-    """Lines that are no wider than the screen, also where characters are two cells wide."""
+def _fold(text: str, label: str, width: int) -> list[str]:
+    """Lines no wider than that, also where characters are two cells wide; a label stands before the first."""
+    indent = LABEL if label else 0
     found: list[str] = []
     for line in text.split("\n"):
-        row = label
-        for word in (part for long in line.split() for part in chop_cells(long, WIDTH - len(label))):
-            if row.strip() and cell_len(row) + cell_len(word) > WIDTH:
+        row, label = f"{label:<{indent}}", ""
+        for word in (part for long in line.split() for part in chop_cells(long, width - indent)):
+            if row.strip() and cell_len(row) + cell_len(word) > width:
                 found.append(row.rstrip())
-                row = " " * len(label)
+                row = " " * indent
             row += f"{word} "
         found.append(row.rstrip())
     return found

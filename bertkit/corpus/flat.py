@@ -56,13 +56,3 @@ class Flat:
             "marks": marks,
             "labels": {name: values[row] for name, values in self.labels.items()},
         }
-
-
-def ranges(first: Array, lengths: Array) -> Array:
-    """The numbers from each first one on, so many of each, in a row.
-
-    >>> ranges(np.array([5, 20]), np.array([3, 2]))
-    array([ 5,  6,  7, 20, 21])
-    """
-    ends = np.cumsum(lengths)
-    return np.repeat(first - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)

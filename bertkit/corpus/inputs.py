@@ -23,9 +23,9 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from bertkit.corpus.chance import Array, below, fraction, number
-from bertkit.corpus.flat import ranges
 from bertkit.corpus.units import Units
 from bertkit.spec import Bounds, Rate, Spec
+from bertkit.text.ranges import ranges
 
 Length = Annotated[int, Bounds(8, 2**16)]
 """How many tokens an example may have, special ones included."""

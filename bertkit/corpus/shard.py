@@ -76,6 +76,11 @@ class Shard:
         """Whether a word starts at each of the tokens from `start` to before `stop`: [stop - start]."""
         return _bits(self._words, start, stop)
 
+    def starts_word(self, at: Array) -> Array:
+        """Whether a word starts at each of these tokens: [N] -> [N]."""
+        bits: Array = (self._words[at >> 3] >> (at & 7).astype(np.uint8)) & 1
+        return bits.view(bool)
+
     def units(self, lexicon: str, start: int, stop: int) -> Array:
         """Whether a word or a phrase of this lexicon starts at each of these tokens: [stop - start]."""
         return _bits(look_up("lexicon", lexicon, self._units), start, stop)
@@ -93,6 +98,7 @@ def _views(path: Path) -> dict[str, Array]:
         with path.open("rb") as raw:
             (length,) = struct.unpack("<Q", raw.read(8))
             header = json.loads(raw.read(length))
+        content = np.asarray(np.memmap(path, np.uint8, "r"))
     except (SafetensorError, OSError) as error:
         raise BertkitError(f"{path} is no shard: {error}. Build the corpus again.") from error
     views = {}
@@ -102,8 +108,7 @@ def _views(path: Path) -> dict[str, Array]:
         if entry is None or entry["dtype"] not in types or len(entry["shape"]) != 1:
             raise BertkitError(f"{path} is no shard: it has no {name!r} of type {' or '.join(types)}. Build it again.")
         start, stop = entry["data_offsets"]
-        mapped = np.memmap(path, np.uint8, "r", 8 + length + start, (stop - start,)) if stop > start else np.empty(0)
-        views[name] = np.asarray(mapped).view(_TYPES[entry["dtype"]])
+        views[name] = content[8 + length + start : 8 + length + stop].view(_TYPES[entry["dtype"]])
     return views
 
 

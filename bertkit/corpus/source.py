@@ -17,9 +17,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol, cast
 
-from bertkit.corpus.format import FORMATS, Format, Jsonl, Text, Wiki
+from bertkit.corpus.format import FORMATS, Format, Jsonl, Text, Wiki, WikiJson
 from bertkit.errors import BertkitError, unknown
 
 PIECE = 4 * 2**20
@@ -53,12 +53,18 @@ class File:
 class Piece(NamedTuple):
     """Some documents of a file, as bytes; `line` is the number of the first line."""
 
-    number: int
     file: File
     line: int
     data: bytes
     read: int = 0
     """bytes of all files that were read so far"""
+
+
+class Bundle(NamedTuple):
+    """What one shard is made of: a piece, or several small ones in a row."""
+
+    number: int
+    pieces: list[Piece]
 
 
 class Fingerprint(NamedTuple):
@@ -99,16 +105,29 @@ def embedded(name: str, text: bytes) -> File:
 
 
 def pieces(
-    sources: Iterable[File], skip: Callable[[Skipped], None] | None = None, read: Callable[[Fingerprint], None] = id
+    sources: Iterable[File],
+    skip: Callable[[Skipped], None] | None = None,
+    read: Callable[[Fingerprint], None] = lambda fingerprint: None,
 ) -> Iterator[Piece]:
-    """All pieces in order. What cannot be read is an error, or told to `skip` and left out; `read` hears of each file."""
-    number = before = 0
+    """All pieces in order. What cannot be read is an error, or told to `skip` and left out; `read` hears of files."""
+    before = 0
     for file in sources:
         refuse, at = Refuser(file.name, 1, skip), _Place()
         for line, data in _cut(_whole_lines(_stream(file, refuse, read, at), refuse), file.format):
-            yield Piece(number, file, line, data, before + at.bytes)
-            number += 1
+            yield Piece(file, line, data, before + at.bytes)
         before += at.bytes
+
+
+def bundles(found: Iterable[Piece]) -> Iterator[Bundle]:
+    """The pieces in bundles of about 4 MB: thousands of small files do not make thousands of shards."""
+    number, held = 0, list[Piece]()
+    for piece in found:
+        if held and sum(len(one.data) for one in held) + len(piece.data) > PIECE:
+            yield Bundle(number, held)
+            number, held = number + 1, []
+        held.append(piece)
+    if held:
+        yield Bundle(number, held)
 
 
 def plain(piece: Piece, skip: Callable[[Skipped], None] | None = None) -> str:
@@ -143,7 +162,7 @@ def _expand(given: str) -> list[Path]:
         return found
     if path.exists():
         return [path]
-    matched = [Path(name) for name in glob.glob(given, recursive=True)]
+    matched = [Path(name) for name in glob.glob(given, recursive=True)]  # noqa: PTH207 - patterns may be absolute
     if not matched:
         raise BertkitError(f"{given}: there is no such file, and no file matches it as a pattern")
     return [below for name in matched for below in (_expand(str(name)) if name.is_dir() else [name])]
@@ -166,40 +185,55 @@ def _suffix(path: Path) -> str:
 def _format(path: Path, asked: str | None, field: str) -> Format:
     if _suffix(path) == _PARQUET:
         return Jsonl(field)  # its rows are streamed as JSON
-    if asked is not None:
+    if asked not in (None, Wiki.name):
         return FORMATS[asked](field)
-    if _starts_as_wiki(path):
+    start = _start(path)
+    if start.startswith(b"{") and (asked or _named_by_extractor(path)):
+        return WikiJson(field)
+    if asked or start.startswith(b"<doc "):
         return Wiki()
     return FORMATS[_SUFFIXES.get(_suffix(path), "txt")](field)
 
 
-def _starts_as_wiki(path: Path) -> bool:
+def _named_by_extractor(path: Path) -> bool:
+    """wiki_00, perhaps with more after a dot; wiki_qa.jsonl is somebody else's."""
+    stem = path.name.partition(".")[0]
+    return stem.startswith("wiki_") and stem.removeprefix("wiki_").isdigit()
+
+
+def _start(path: Path) -> bytes:
     try:
-        with _open(path.open("rb")) as file:
-            return file.read(64).lstrip().startswith(b"<doc ")
+        with path.open("rb") as raw:
+            return _open(raw).read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
     except (*_BROKEN, BertkitError):
-        return False  # said with its reason when it is read
+        return b""  # said with its reason when it is read
 
 
-def _open(raw: IO[bytes]) -> IO[bytes]:
+def _open(raw: IO[bytes] | _Hashed) -> _Reader:
     """The bytes inside a file, by what it starts with."""
     start = raw.read(6)
     raw.seek(0)
     if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=raw)
     if start.startswith(b"BZh"):
-        return bz2.BZ2File(raw)  # type: ignore[return-value]
+        return bz2.BZ2File(raw)
     if start.startswith(b"\xfd7zXZ"):
-        return lzma.LZMAFile(raw)  # type: ignore[return-value]
+        return lzma.LZMAFile(cast(IO[bytes], raw))
     if start.startswith(b"\x28\xb5\x2f\xfd"):
         return _Zstandard(raw)
     return raw
 
 
+class _Reader(Protocol):
+    """What every kind of file can do."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
 class _Zstandard(io.RawIOBase):
     """The bytes inside a .zst file, one frame after the other; an end within a frame is an error."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
+    def __init__(self, raw: _Reader) -> None:
         try:
             import zstandard
         except ImportError:

@@ -11,8 +11,8 @@ import numpy as np
 
 from bertkit.corpus.chance import Array
 from bertkit.corpus.corpus import Corpus
-from bertkit.corpus.flat import ranges
 from bertkit.corpus.shard import Shard
+from bertkit.text.ranges import ranges
 
 BACK = 8
 """how many tokens before the even place of a cut a word may start"""
@@ -59,7 +59,7 @@ class Units:
             source = ranges(start[chosen] - self.shards[number], lengths[chosen])
             place = ranges(at[chosen], lengths[chosen])
             ids[place] = shard.ids[source]
-            words[place] = _starts_word(shard, source)
+            words[place] = shard.starts_word(source)
 
 
 def _cut(shard: Shard, longest: int) -> tuple[Array, Array]:
@@ -84,13 +84,7 @@ def _word_before(shard: Shard, at: Array, back: int) -> Array:
     found, open_ = at.copy(), np.arange(len(at))
     for step in range(back + 1):
         here = at[open_] - step
-        starts = _starts_word(shard, here)
+        starts = shard.starts_word(here)
         found[open_[starts]] = here[starts]
         open_ = open_[~starts]
     return found
-
-
-def _starts_word(shard: Shard, at: Array) -> Array:
-    """Whether a word starts at each of these tokens, [N]."""
-    bits: Array = (shard._words[at >> 3] >> (at & 7).astype(np.uint8)) & 1
-    return bits.view(bool)

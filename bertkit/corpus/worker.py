@@ -1,16 +1,16 @@
-"""What a worker does: a piece of a file in, a shard on disk and its facts out. Run as `python -m bertkit.corpus.worker`."""
+"""A worker: a bundle of text in, a shard on disk and its facts out. Run as `python -m bertkit.corpus.worker`."""
 
 from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from bertkit.corpus import shard, source
 from bertkit.corpus.crew import Message, receive, send
 from bertkit.corpus.format import FORMATS
-from bertkit.corpus.source import File, Piece, Skipped
+from bertkit.corpus.source import Bundle, File, Piece, Skipped
 from bertkit.errors import BertkitError
 from bertkit.text import Tokenizer, segment
 from bertkit.text.bulk import Bulk
@@ -22,7 +22,7 @@ COUNTED = ("tokens", "words", "sentences", "documents")
 
 
 class Worker:
-    """Turns pieces into shards in a directory, which also holds the tokenizer and the word lists to use."""
+    """Turns bundles into shards in a directory, which also holds the tokenizer and the word lists to use."""
 
     def __init__(self, settings: Message) -> None:
         self._directory = Path(settings["directory"])
@@ -36,15 +36,15 @@ class Worker:
         )
 
     def __call__(self, job: Message, data: bytes) -> Message:
-        """Write the shard of a piece; none for a piece without tokens."""
+        """Write the shard of a bundle; none where there are no tokens."""
         skipped: list[Skipped] = []
-        piece = Piece(job["number"], _file(job), job["line"], data)
-        tokens = self._bulk.read(source.plain(piece, skipped.append if self._skips else None))
+        skip = skipped.append if self._skips else None
+        tokens = self._bulk.read("\n\n".join(source.plain(piece, skip) for piece in _pieces(job, data)))
         if len(tokens.ids):
-            shard.write(self._directory / name_of(piece.number), tokens)
+            shard.write(self._directory / name_of(job["number"]), tokens)
         counts = len(tokens.ids), int(tokens.words.sum()), len(tokens.sentences), len(tokens.documents)
         answer: Message = dict(zip(COUNTED, counts, strict=True))
-        return {**answer, "number": piece.number, "skipped": [list(found) for found in skipped]}
+        return {**answer, "number": job["number"], "skipped": [list(found) for found in skipped]}
 
 
 def _segmenter(words: str, dictionary: Path) -> segment.Segment | None:
@@ -61,15 +61,27 @@ def name_of(number: int) -> str:
     return f"shard-{number:05d}.safetensors"
 
 
-def job_of(piece: Piece) -> tuple[Message, bytes]:
-    """A piece as it goes through a pipe."""
-    format = piece.file.format
-    told: dict[str, Any] = {"number": piece.number, "line": piece.line, "file": piece.file.name, "format": format.name}
-    return {**told, "field": getattr(format, "field", "")}, piece.data
+def job_of(bundle: Bundle) -> tuple[Message, bytes]:
+    """A bundle as it goes through a pipe."""
+    pieces = [
+        {
+            "file": piece.file.name,
+            "format": piece.file.format.name,
+            "field": getattr(piece.file.format, "field", ""),
+            "line": piece.line,
+            "size": len(piece.data),
+        }
+        for piece in bundle.pieces
+    ]
+    return {"number": bundle.number, "pieces": pieces}, b"".join(piece.data for piece in bundle.pieces)
 
 
-def _file(job: Message) -> File:
-    return File(Path(job["file"]), job["file"], FORMATS[job["format"]](job["field"]))
+def _pieces(job: Message, data: bytes) -> Iterator[Piece]:
+    at = 0
+    for told in job["pieces"]:
+        file = File(Path(told["file"]), told["file"], FORMATS[told["format"]](told["field"]))
+        yield Piece(file, told["line"], data[at : at + told["size"]])
+        at += told["size"]
 
 
 def main() -> None:

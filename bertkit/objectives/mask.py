@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bertkit.corpus.chance import Array, below, fraction, number
-from bertkit.corpus.flat import Flat, ranges
+from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
 from bertkit.spec import Rate, Spec
 from bertkit.text import Tokenizer
+from bertkit.text.ranges import ranges
 
 MARK = "mlm"
 """the name under which masked places and their true ids are kept"""

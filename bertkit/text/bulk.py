@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertkit.errors import BertkitError
-from bertkit.text.chunks import CHINESE, spaced
+from bertkit.text.chunks import CHINESE, has_chinese, is_chinese, spaced
 from bertkit.text.lexicon import Lexicon
+from bertkit.text.ranges import ranges
 from bertkit.text.segment import Segment
-from bertkit.text.sentences import BREAKS, Rules, Splitter, end_of, start_of
+from bertkit.text.sentences import BREAKS, Rules, Splitter, ends_of, starts_of
+from bertkit.text.spelling import Speller
 from bertkit.text.tokenizer import Tokenizer
 from bertkit.text.wordpiece import CONTINUES
 
@@ -25,8 +27,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 BLOCK = 1_000_000
 """characters that are arrays at a time"""
-MOST_TYPES = 200_000
-"""chunks the table remembers, about 35 MB; beyond them it keeps the half that was seen most"""
+MOST_TYPES, MOST_CHARACTERS = 200_000, 16_000_000
+"""chunks the table remembers, about 35 MB; beyond them it keeps those that were seen most, and no long ones"""
+KEPT_TYPES, KEPT_LENGTH = MOST_TYPES // 2, 100
 
 LINE, DOCUMENT, WORD = "\x01", "\x02", "\x03"
 _OURS = (LINE, DOCUMENT, WORD)
@@ -35,6 +38,7 @@ _BREAK = re.compile(r"\r\n?")
 _LAST = re.compile(r"\S[^\S\n]*\n")
 """the last character of a line; what follows it stays together, since an empty line may be part of it"""
 _RUN = re.compile(f"[{CHINESE}]+")
+_PROBE = "A字国b, don't (re-read) 3.5% of it。"
 _CONTROL = str.maketrans(dict.fromkeys(_OURS, "\u200b"))
 
 
@@ -94,8 +98,9 @@ class Bulk:
         """As `read`, but documents and sentences are told by their first tokens."""
         types = self._table.numbers(self._marked(block).split())
         real = types >= len(_OURS)
-        before = np.cumsum(real) - real  # how many real chunks come before each
-        line, document, word = (before[types == number] for number in range(len(_OURS)))
+        marks = np.flatnonzero(~real)
+        before = marks - np.arange(len(marks))  # how many real chunks come before each mark
+        line, document, word = (before[types[marks] == number] for number in range(len(_OURS)))
         types = types[real]
 
         starts = np.zeros(len(types) + 1, bool)  # of sentences; the last is beyond the end
@@ -104,9 +109,9 @@ class Bulk:
         starts[line] = starts[document] = True
 
         lengths = self._table.lengths[types]
-        at = np.zeros(len(types) + 1, np.int64)  # the first token of each chunk
+        at = np.zeros(len(types) + 1, np.int32)  # the first token of each chunk
         np.cumsum(lengths, out=at[1:])
-        rows = np.repeat(self._table.rows[types] - at[:-1], lengths) + np.arange(at[-1])
+        rows = ranges(self._table.rows[types], lengths)
         words = self._table.words[rows]
         if self._segment:
             joined = self._table.chinese[types] & (lengths > 0)  # a character inside a word, unless one starts there
@@ -119,7 +124,7 @@ class Bulk:
         if any(mark in block for mark in _OURS):
             block = block.translate(_CONTROL)
         block = _BLANK.sub(f" {DOCUMENT} ", block).replace("\n", f" {LINE} ")
-        if self._segment and not block.isascii():
+        if self._segment and has_chinese(block):
             block = _RUN.sub(self._words, block)
         return spaced(block)
 
@@ -135,22 +140,23 @@ class _Table(dict[str, int]):
     """Chunks and their numbers; for each number, what is known of the chunk."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self._speller = Speller(tokenizer)
+        self._speller.require(_PROBE, spaced(_PROBE).split())
         self._continues = np.array([token.startswith(CONTINUES) for token in tokenizer.vocabulary])
-        self._chinese = re.compile(f"[{CHINESE}]").fullmatch
         self._dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
         self.ids = np.empty(0, self._dtype)
         """tokens of all chunks in a row, [R]"""
         self.words = np.empty(0, bool)
         """whether each starts a word, [R]"""
-        self.rows = np.empty(0, np.int64)
+        self.rows = np.empty(0, np.int32)
         """the first token of each chunk, [N]"""
-        self.lengths = np.empty(0, np.int64)
+        self.lengths = np.empty(0, np.int32)
         """how many tokens each chunk has, [N]"""
         self.ends, self.starts = np.empty(0, np.int8), np.empty(0, np.int8)
         """how each chunk ends and starts, [N]"""
         self.chinese = np.empty(0, bool)
         """whether each chunk is a Chinese character, [N]"""
+        self._characters = 0
         self._seen = np.empty(0, np.int64)
         """how often each was seen, the last time counted most, [N]"""
         self.numbers(list(_OURS))
@@ -161,41 +167,43 @@ class _Table(dict[str, int]):
 
     def numbers(self, chunks: list[str]) -> Array:
         """The number of each chunk, [C]; new ones are looked at first."""
-        if len(self) > MOST_TYPES:
-            self._keep(np.sort(np.argsort(-self._seen, kind="stable")[: MOST_TYPES // 2]))
+        if len(self) > MOST_TYPES or self._characters > MOST_CHARACTERS:
+            self._keep_most_seen()
         known = len(self)
-        found = np.fromiter(map(self.__getitem__, chunks), np.int64, len(chunks))
+        found = np.fromiter(map(self.__getitem__, chunks), np.int32, len(chunks))
         self._learn(list(islice(reversed(self), len(self) - known))[::-1])
         self._seen += np.bincount(found, minlength=len(self))
         return found
 
-    def _keep(self, kept: Array) -> None:
-        """Forget all chunks but these, [K]; our own marks come first, and stay."""
-        kept = np.union1d(np.arange(len(_OURS)), kept)
+    def _keep_most_seen(self) -> None:
+        """Forget the other chunks; our own marks come first, and stay."""
         names = list(self)
+        short = np.flatnonzero([len(name) <= KEPT_LENGTH for name in names])
+        most = short[np.argsort(-self._seen[short], kind="stable")[:KEPT_TYPES]]
+        kept = np.union1d(np.arange(len(_OURS)), most)  # [K]
         self.clear()
         self.update({names[old]: new for new, old in enumerate(kept.tolist())})
+        self._characters = sum(map(len, self))
         lengths = self.lengths[kept]
-        at = np.cumsum(lengths) - lengths  # the first token of each, [K]
-        rows = np.repeat(self.rows[kept] - at, lengths) + np.arange(lengths.sum())
+        rows = ranges(self.rows[kept], lengths)
         self.ids, self.words = self.ids[rows], self.words[rows]
-        self.rows, self.lengths = at, lengths
+        self.rows, self.lengths = np.cumsum(lengths, dtype=np.int32) - lengths, lengths
         self.ends, self.starts, self.chinese = self.ends[kept], self.starts[kept], self.chinese[kept]
         self._seen = self._seen[kept] // 2
 
     def _learn(self, chunks: list[str]) -> None:
         if not chunks:
             return
-        encoded = self._tokenizer.ids_of_many(chunks, special_tokens=False)
-        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        ids = np.fromiter(chain.from_iterable(encoded), self._dtype, int(lengths.sum()))
-        self.rows = np.append(self.rows, len(self.ids) + np.cumsum(lengths) - lengths)
+        self._characters += sum(map(len, chunks))
+        ids, lengths = self._speller.spell(chunks)
+        lengths = lengths.astype(np.int32)
+        self.rows = np.append(self.rows, np.int32(len(self.ids)) + np.cumsum(lengths, dtype=np.int32) - lengths)
         self.lengths = np.append(self.lengths, lengths)
-        self.ids = np.append(self.ids, ids)
+        self.ids = np.append(self.ids, ids.astype(self._dtype))
         self.words = np.append(self.words, ~self._continues[ids])
-        self.ends = np.append(self.ends, np.fromiter(map(end_of, chunks), np.int8, len(chunks)))
-        self.starts = np.append(self.starts, np.fromiter(map(start_of, chunks), np.int8, len(chunks)))
-        self.chinese = np.append(self.chinese, [bool(self._chinese(chunk)) for chunk in chunks])
+        self.ends = np.append(self.ends, ends_of(chunks))
+        self.starts = np.append(self.starts, starts_of(chunks))
+        self.chinese = np.append(self.chinese, [is_chinese(chunk) for chunk in chunks])
         self._seen = np.append(self._seen, np.zeros(len(chunks), np.int64))
 
 

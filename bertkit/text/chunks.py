@@ -23,6 +23,7 @@ WIDE_MARKS = "。！？｡︒"
 CLOSERS = "\"')]}»”’›」』）】》〉］｝"
 
 _ALONE = rf"[{CHINESE}]|[{WIDE_MARKS}]+[{re.escape(CLOSERS)}]*"
+_ONE = re.compile(f"[{CHINESE}]")
 _WIDE = re.compile(_ALONE)
 _CHUNK = re.compile(rf"{_ALONE}|[^\s{CHINESE}{WIDE_MARKS}]+")
 
@@ -48,7 +49,7 @@ def spaced(text: str) -> str:
     places = _wide_places(text)
     if len(places) * 16 > len(text):
         return " ".join(_CHUNK.findall(text))
-    parts, done = [], 0  # the pattern would look at every character; there are few to look at
+    parts, done = list[str](), 0  # the pattern would look at every character; there are few to look at
     for place in places:
         if place >= done:
             found = _WIDE.match(text, place)
@@ -56,6 +57,20 @@ def spaced(text: str) -> str:
             parts += text[done:place], found[0]
             done = found.end()
     return " ".join([*parts, text[done:]])
+
+
+def is_chinese(chunk: str) -> bool:
+    """Whether a chunk is one Chinese character.
+
+    >>> is_chinese("猫"), is_chinese("cat"), is_chinese("。")
+    (True, False, False)
+    """
+    return len(chunk) == 1 and _ONE.match(chunk) is not None
+
+
+def has_chinese(text: str) -> bool:
+    """Whether there is a Chinese character in a text (or a mark that is written with them)."""
+    return not text.isascii() and bool(len(_wide_places(text)))
 
 
 def tamed(text: str) -> str:

@@ -20,19 +20,19 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Lexicon:
     """Phrases, each as its tokens; the longest that fits is taken, from left to right, within a sentence.
 
-    >>> tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "new", "york", "##er", "a"])
+    >>> vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "new", "york", "##er", "a"]
     >>> ids, words = np.array([8, 5, 6, 5, 6, 7]), np.array([True, True, True, True, True, False])
-    >>> Lexicon(["New York"], tokenizer).units(ids, words, np.array([0])).astype(int)    # a · new york · new · yorker
+    >>> Lexicon(["New York"], Tokenizer.from_vocabulary(vocabulary)).units(ids, words, np.array([0])).astype(int)
     array([1, 1, 0, 1, 1, 0])
     """
 
     def __init__(self, phrases: Iterable[str], tokenizer: Tokenizer) -> None:
         encoded = tokenizer.ids_of_many(list(phrases), special_tokens=False)
         unknown = tokenizer.unk_id
-        self._phrases = {tuple(ids) for ids in encoded if len(ids) > 1 and unknown not in ids}
+        self._phrases: set[tuple[int, ...]] = {tuple(ids) for ids in encoded if len(ids) > 1 and unknown not in ids}
         self._lengths: dict[tuple[int, int], list[int]] = {}
         """first two tokens -> lengths of the phrases that start so, longest first"""
-        for length, pair in sorted({(-len(ids), ids[:2]) for ids in self._phrases}):
+        for length, pair in sorted({(-len(ids), (ids[0], ids[1])) for ids in self._phrases}):
             self._lengths.setdefault(pair, []).append(-length)
         self._pairs = np.sort(np.array([first << 32 | second for first, second in self._lengths], np.int64))
 

@@ -26,7 +26,8 @@ def jieba(dictionary: Path | None = None) -> Segment:
                 made.load_userdict(str(dictionary))
             except (ValueError, OSError) as error:
                 raise BertkitError(f"it is no dictionary of words: {error}. Write a word on each line") from error
-    return made.lcut
+    segment: Segment = made.lcut
+    return segment
 
 
 def spaces(run: str) -> list[str]:

@@ -8,15 +8,17 @@ whose chunks are numbers is split by two look-ups each; `split` does the same wi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import pairwise
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from bertkit.errors import BertkitError
 from bertkit.text.chunks import CLOSERS, WIDE_MARKS, spans
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class End(IntEnum):
@@ -64,22 +66,24 @@ BREAKS = np.array([[start in _AFTER.get(end, ()) for start in Start] for end in 
 """[End, Start] -> whether a sentence ends between the two."""
 
 ENDING = WIDE_MARKS + "!?.…"
+_LAST = frozenset(ENDING + CLOSERS)
 OPENERS = "\"'([{«“‘‹„「『（【《〈［｛`¿¡*_"
 _LINE = re.compile(r"\r\n?|\n")
-_DOTS = re.compile(r"(?:\.\.+|…+)$")
+_LETTERS = re.compile(r"[^\W\d_]+(?=['’]|[^\w-]*$)")
+"""a word, perhaps with an apostrophe or marks after it"""
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _SMALL_NUMBER = re.compile(r"[(\[]?(?:\d{1,2}|[ivxlc]{1,5})\.$", re.IGNORECASE)
 
 _TITLES = frozenset(
     """mr mrs ms messrs mme mlle dr prof rev hon st sgt cpl pvt lt col gen capt cmdr adm maj gov sen rep pres supt
-    e.g i.e cf viz vs v al fig figs eq eqs vol vols pp approx ca fr sra mt ft rt ph""".split()
+    e.g i.e cf viz vs v al fig figs eq eqs vol vols pp approx ca fr sra mt ft rt ph""".split()  # noqa: SIM905 - a list to read
 )
 _SHORTS = frozenset(
     """inc ltd co corp bros dept univ assn jr sr esq ph.d m.d b.a m.a d.c u.s u.k u.n u.s.a a.m p.m a.d b.c etc no nos
     jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun
     ave blvd rd st hwy bldg apt est min max hrs hr in lb lbs oz ft yd sq cu mi km cm mm kg
     ala ariz ark calif colo conn del fla ga ill ind kan ky la mass md mich minn miss mo mont neb nev okla ore pa penn
-    tenn tex va vt wash wis wyo p cal sec secs ch chap ed eds trans art arts para""".split()
+    tenn tex va vt wash wis wyo p cal sec secs ch chap ed eds trans art arts para""".split()  # noqa: SIM905 - a list to read
 )
 _OPENING = frozenset(
     """The A An This That These Those There Here It Its He She They We You I His Her Their Our My Your
@@ -88,7 +92,7 @@ _OPENING = frozenset(
     What Who Whom Whose Which Where Why How Is Are Was Were Do Does Did Has Have Had Can Could Will Would Should May
     Might Must Not No Yes All Some Many Most Several Each Every Both Few Other Another One Two Three Such Under Over
     During Between Among Through Despite According Now Today Later Once Perhaps Please Let Nobody Everybody Somebody
-    Everyone Someone None Nothing Something Everything Instead Still Soon Often Sometimes""".split()
+    Everyone Someone None Nothing Something Everything Instead Still Soon Often Sometimes""".split()  # noqa: SIM905 - a list to read
 )
 
 
@@ -106,7 +110,7 @@ def end_of(chunk: str) -> End:
         return End.WIDE
     if last in "!?":
         return End.STRONG
-    if _DOTS.search(core):
+    if core.endswith(("..", "…")):
         return End.TRAILING
     word = core.lstrip(OPENERS)[:-1].casefold()
     if word in _TITLES:
@@ -125,7 +129,7 @@ def start_of(chunk: str) -> Start:
     core = chunk.lstrip(OPENERS)
     first = core[:1]
     if first.isupper() or first.istitle():
-        return Start.OPENER if core.rstrip(CLOSERS + ",;:").split("'")[0].split("’")[0] in _OPENING else Start.CAPITAL
+        return Start.OPENER if (word := _LETTERS.match(core)) and word[0] in _OPENING else Start.CAPITAL
     if first.islower():
         return Start.SMALL
     if first.isalpha():
@@ -133,6 +137,18 @@ def start_of(chunk: str) -> Start:
     if first.isdigit():
         return Start.NUMBER
     return Start.SMALL if first and first in ",;:.!?)" else Start.MARK
+
+
+def ends_of(chunks: Sequence[str]) -> Array:
+    """`end_of` each, [N]."""
+    inside = int(End.INSIDE)
+    return np.frombuffer(bytes([end_of(chunk) if chunk[-1] in _LAST else inside for chunk in chunks]), np.int8)
+
+
+def starts_of(chunks: Sequence[str]) -> Array:
+    """`start_of` each, [N]."""
+    small = int(Start.SMALL)
+    return np.frombuffer(bytes([small if chunk[0].islower() else start_of(chunk) for chunk in chunks]), np.int8)
 
 
 class Splitter(Protocol):

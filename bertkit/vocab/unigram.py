@@ -146,6 +146,6 @@ def _sentencepiece() -> Any:
         import sentencepiece
     except ImportError:
         raise BertkitError(
-            "to learn a unigram vocabulary: pip install sentencepiece, or take --kind wordpiece"
+            "to learn a unigram vocabulary: pip install 'bertkit[corpus]', or take --kind wordpiece"
         ) from None
     return sentencepiece

@@ -50,7 +50,8 @@ def index_of(tokenizer: Tokenizer, parts: Sequence[Tokens]) -> dict[str, Any]:
         }
         for number, part in enumerate(parts)
     ]
-    return {"version": 1, "tokenizer": tokenizer.fingerprint, "vocabulary": len(tokenizer), "shards": shards}
+    head = {"version": 1, "tokenizer": tokenizer.fingerprint, "vocabulary": len(tokenizer), "options": {}}
+    return {**head, "shards": shards}
 
 
 def write(path: Path, tokenizer: Tokenizer, parts: Sequence[Tokens]) -> Corpus:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,33 @@ from bertkit.corpus.source import files
 from bertkit.errors import BertkitError
 from bertkit.text import Tokenizer
 
-WORDS = "the cat dog sat on a mat playing played unable runs fast slow house 猫 狗 坐 zebra".split()
+WORDS = [
+    "the",
+    "cat",
+    "dog",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "playing",
+    "played",
+    "unable",
+    "runs",
+    "fast",
+    "slow",
+    "house",
+    "猫",
+    "狗",
+    "坐",
+    "zebra",
+]
+PIECE = 7000
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that each of our files makes a shard of its own."""
+    monkeypatch.setattr(source, "PIECE", PIECE)
 
 
 @pytest.fixture
@@ -68,7 +95,7 @@ def test_shards_hold_the_documents(texts: Path, tokenizer: Tokenizer, tmp_path: 
         text = "\n\n".join(source.plain(piece) for piece in source.pieces([file]))
         lines = [line for line in text.split("\n") if line]
         bounds = shard.sentences.tolist()
-        decoded = [tokenizer.decode(shard.ids[a:b].tolist()) for a, b in zip(bounds, bounds[1:], strict=False)]
+        decoded = [tokenizer.decode(shard.ids[a:b].tolist()) for a, b in pairwise(bounds)]
         assert decoded == [tokenizer.decode(tokenizer.encode(line, special_tokens=False).ids) for line in lines]
         starts = np.array([not tokenizer.token(int(i)).startswith("##") for i in shard.ids])
         assert np.array_equal(shard.words(0, len(shard)), starts)
@@ -96,7 +123,8 @@ def test_any_number_of_workers_gives_the_same_bytes(
 
 def command(texts: Path, vocabulary: Path, output: Path, workers: int) -> list[str]:
     options = ["--tokenizer", str(vocabulary), "--output", str(output), "--workers", str(workers)]
-    return [sys.executable, "-m", "bertkit", "corpus", "build", str(texts), *options]
+    run = f"from bertkit.corpus import source; source.PIECE = {PIECE}; from bertkit.cli import main; main()"
+    return [sys.executable, "-c", run, "corpus", "build", str(texts), *options]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -136,7 +164,7 @@ def test_what_is_done_is_not_done_again(
     monkeypatch.setattr(building.Worker, "__call__", counted)
     with pytest.raises(KeyboardInterrupt):
         build(files([str(texts)]), tokenizer, tmp_path / "shards")
-    (texts / "03.txt.gz").write_bytes(gzip.compress(b"the cat has changed"))
+    (texts / "03.txt.gz").write_bytes(gzip.compress(b"the cat has changed. " * 250))
     made.append(made.pop())
     first, made[:] = made[:], []
     monkeypatch.setattr(building.Worker, "__call__", work)
@@ -177,7 +205,7 @@ def test_two_at_once_and_another_command(texts: Path, tokenizer: Tokenizer, tmp_
     ):
         build(files([str(texts)]), tokenizer, output)
     other = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"])
-    settings = {"version": 1, "tokenizer": other.fingerprint, **Options().settings()}
+    settings = {"version": 1, "tokenizer": other.fingerprint, "options": Options().settings(other)}
     with building._own(tmp_path / "other.partial", settings):
         pass
     with pytest.raises(BertkitError, match=r"unfinished work of a command with another tokenizer. Repeat that command"):
@@ -206,7 +234,9 @@ def test_bad_lines_stop_or_are_listed(tokenizer: Tokenizer, tmp_path: Path, work
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(os.urandom(5000))[:3000])
     sources = files([str(tmp_path)])
     with pytest.raises(BertkitError, match=r"a.txt, line 3: is not UTF-8 at byte 6 \(0xff\)"):
-        build(sources, tokenizer, tmp_path / "shards", workers=workers)
+        build(sources[:1], tokenizer, tmp_path / "shards", workers=workers)
+    with pytest.raises(BertkitError, match=r"b.txt.gz, line 1: the file cannot be read further"):
+        build(sources[1:], tokenizer, tmp_path / "packed", workers=workers)
     index = build(sources, tokenizer, tmp_path / "skipped", Options(on_error="skip"), workers=workers)
     assert index["documents"] == 2
     assert [line.partition(": ")[0].rpartition("/")[2] for line in index["skipped_lines"]][:1] == ["a.txt, line 3"]
@@ -269,7 +299,35 @@ def test_words_phrases_and_options(tokenizer: Tokenizer, tmp_path: Path) -> None
     with pytest.raises(BertkitError, match="unknown splitter 'nltk'"):
         Options(sentences="nltk")
     with pytest.raises(BertkitError, match="a dictionary is for words by jieba, not for 'none': add --words jieba"):
-        Options(dictionary=tmp_path / "pets")
+        Options(words="none", dictionary=tmp_path / "pets")
+
+
+def test_small_files_share_a_shard_and_keep_their_documents(
+    texts: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = build(files([str(texts)]), tokenizer, tmp_path / "apart")
+    monkeypatch.setattr(source, "PIECE", 30_000)
+    together = build(files([str(texts)]), tokenizer, tmp_path / "together", workers=2)
+    assert len(apart["shards"]) == 24
+    assert len(together["shards"]) == 4
+    assert {name: together[name] for name in ("tokens", "words", "sentences", "documents")} == {
+        name: apart[name] for name in ("tokens", "words", "sentences", "documents")
+    }
+    ids = [
+        np.concatenate([Shard(tmp_path / where / made["file"]).ids for made in index["shards"]])
+        for where, index in (("apart", apart), ("together", together))
+    ]
+    assert np.array_equal(*ids)
+
+
+def test_chinese_vocabularies_get_chinese_words(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    assert Options().settings(tokenizer)["words"] == "none"
+    characters = [chr(code) for code in range(0x4E00, 0x4E00 + 6000)]
+    chinese = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters])
+    assert Options().settings(chinese)["words"] == "jieba"
+    assert Options(words="none").settings(chinese)["words"] == "none"
+    (tmp_path / "own").write_text("之一")
+    assert Options(dictionary=tmp_path / "own").settings(tokenizer)["words"] == "jieba"
 
 
 def test_memory_decides_how_many_workers() -> None:

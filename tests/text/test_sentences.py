@@ -24,7 +24,7 @@ SENTENCES = [
     ["The file is www.example.org/a.b.c and v1.2.", "Open it."],
     ["我们走吧。", "好！", "“你呢？”", "他问。"],
     ["Il est né à Paris.", "Élodie aussi."],
-    ["The price rose to $5. Nobody minded.".split(". ")[0] + ".", "Nobody minded."],
+    ["The price rose to $5.", "Nobody minded."],
 ]
 
 
