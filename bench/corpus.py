@@ -10,7 +10,7 @@ import numpy as np
 from bench import peer
 from bench.measure import OURS, Amount, Bar, Case
 from bench.pipe import Array
-from bench.prose import Prose, file, passed, prose, size, taken
+from bench.prose import REAL, file, passed, prose, size, taken
 from bertkit.corpus import build, source
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
@@ -20,9 +20,7 @@ from bertkit.text.sentences import Rules
 from bertkit.weights.find import find
 
 TEXT, BEFORE = 15.0, 50.0
-"""megabytes that are timed, and that pass before a warm pass"""
-HELD = 3
-"""a warm pass reads every third article; what passes before has none of them"""
+"""megabytes that are timed, and of other text that passes before a warm pass"""
 ROWS, LENGTH = 256, 128
 BARS = {
     "tokenize cold": {"tokenizers": Bar(2.5)},
@@ -35,38 +33,33 @@ BARS = {
 
 
 def cases(quick: bool) -> Iterable[Case]:
-    """On articles of Wikipedia with MiniLM's vocabulary, which is BERT's uncased one."""
+    """On English with MiniLM's vocabulary, which is BERT's uncased one."""
     found, model = prose(), find("minilm")
     megabytes, before = (0.2, 0.4) if quick else (TEXT, BEFORE)
-    articles = taken(found.articles, megabytes)
-    text = file("text", articles)
-    yield _case("tokenize cold", found, articles, "tokenize", {"model": str(model), "text": str(text)}, "tokenizers")
-    yield _warm(found, model, megabytes, before)
-    yield _case("shards", found, articles, "shards", {"model": str(model), "text": str(text)}, "datasets")
+    timed = taken(found.documents, megabytes)
+    other = passed([*found.documents[len(timed) :], *found.others], before)
+    text = file("text", timed)
+    asked = {"model": str(model), "text": str(text)}
+    warm = {**asked, "before": str(file("before", other))}
+    split = list(map(_sentences, timed))
+    lines = {**asked, "text": str(file("sentences", split))}
 
-    split = [_sentences(article) for article in articles]
-    lines = {"model": str(model), "text": str(file("sentences", split))}
-    yield _case("shards of sentences", found, split, "shards", lines, "google")
-    yield from _assemble(found, model, text, 16 if quick else ROWS)
-
-
-def _case(
-    name: str, found: Prose, documents: list[str], job: str, arguments: dict[str, str], other: str, more: str = ""
-) -> Case:
-    count = size(documents)
-    bars = BARS[name] if found.name == "Wikipedia" else {}  # what they were set for
-    full = f"{name}, {count:.3g} MB of {found.name}{more}"
-    return Case(full, job, dict(arguments), (other,), bars=bars, amount=Amount(count, "MB"))
+    named = f"{size(timed):.3g} MB of {found.name}"
+    yield _case("tokenize cold", named, "tokenize", asked, "tokenizers", timed)
+    yield _case("tokenize warm", f"{named} after {before:g}", "tokenize", warm, "tokenizers", timed)
+    yield _case("shards", named, "shards", asked, "datasets", timed)
+    yield _case("shards of sentences", named, "shards", lines, "google", split)
+    yield from _assemble(named, model, text, 16 if quick else ROWS)
 
 
-def _warm(found: Prose, model: Path, megabytes: float, before: float) -> Case:
-    articles = taken(found.articles[::HELD], megabytes)
-    held = set(range(0, len(found.articles), HELD))
-    rest = [article for number, article in enumerate(found.articles) if number not in held]
-    read = passed(taken([*rest, *found.others], before), before)
-    paths = {"text": str(file("held", articles)), "before": str(file("before", read))}
-    arguments = {"model": str(model), **paths}
-    return _case("tokenize warm", found, articles, "tokenize", arguments, "tokenizers", f" after {before:g}")
+def _case(name: str, text: str, job: str, arguments: dict[str, str], other: str, documents: list[str]) -> Case:
+    amount = Amount(size(documents), "MB")
+    return Case(f"{name}, {text}", job, {**arguments}, (other,), bars=_bars(name, text), amount=amount)
+
+
+def _bars(name: str, text: str) -> dict[str, Bar]:
+    """They were set for real text."""
+    return BARS[name] if REAL in text else {}
 
 
 def _sentences(article: str) -> str:
@@ -74,7 +67,7 @@ def _sentences(article: str) -> str:
     return "\n".join(sentence for line in article.split("\n") for sentence in Rules().split(line))
 
 
-def _assemble(found: Prose, model: Path, text: Path, rows: int) -> Iterable[Case]:
+def _assemble(named: str, model: Path, text: Path, rows: int) -> Iterable[Case]:
     """An epoch of batches in each turn, so that what an epoch costs once is in it."""
     made = peer.HOME / "corpora" / "text"
     made.parent.mkdir(parents=True, exist_ok=True)
@@ -85,13 +78,13 @@ def _assemble(found: Prose, model: Path, text: Path, rows: int) -> Iterable[Case
     first = examples.read(0, range(rows))
     for name, words in (("assemble", False), ("assemble words", True)):
         yield Case(
-            f"{name}, {rows}×{LENGTH}",
+            f"{name} {rows}×{LENGTH}, {named}",
             "assemble",
             {"model": str(model), "corpus": str(made), "words": words},
             ("transformers",),
             array=rectangle(first.ids, first.starts, LENGTH),
             calls=batches,
-            bars=BARS[name] if found.name == "Wikipedia" else {},
+            bars=_bars(name, named),
             amount=Amount(float(tokens), "tokens"),
             alone=True,
         )

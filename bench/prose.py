@@ -1,7 +1,7 @@
-"""Real English for timing: articles of Wikipedia, and books, news and talk to read before them.
+"""Real English for timing: encyclopedia, books, news, speeches and talk, as they were written.
 
 They are read from ../shared, where datasets lie beside the project. Where it is absent, the documentation inside Python
-stands in for both: it is a hundredth of that, and says so in the name of every case.
+stands in: there is far less of it, and every case says so in its name.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from bertkit import artifact
 from bertkit.corpus import python_docs, source
 
 SHARED = peer.ROOT.parent / "shared" / "data"
+REAL = "English"
+PART = 20_000
+"""characters of a document that is part of a book"""
+
 _TAG = re.compile(r"/\S+")
-_BLANK = re.compile(r"\n\s*\n")
 
 
 class Prose(NamedTuple):
-    """Documents without empty lines."""
+    """Documents without empty lines, in an order by chance that is always the same."""
 
     name: str
-    articles: list[str]
+    documents: list[str]
     others: list[str]
-    """of other kinds; none of them is among the articles"""
+    """more, to read before: in part with spaces around every mark, which would make timing too easy"""
 
 
 def prose() -> Prose:
     """All that there is."""
     if not SHARED.is_dir():
-        found = list(python_docs.documents())
+        found = _shuffled(python_docs.documents())
         return Prose("python-docs", found[::2], found[1::2])
-    articles = _plain(source.files([str(SHARED / "en-wikipedia-featured")]))
-    return Prose("Wikipedia", list(articles), [document for text in _others() for document in _documents(text)])
+    return Prose(REAL, _shuffled(_natural()), _shuffled(_spaced()))
 
 
 def taken(documents: Iterable[str], megabytes: float) -> list[str]:
@@ -58,13 +60,12 @@ def taken(documents: Iterable[str], megabytes: float) -> list[str]:
 
 
 def passed(documents: Sequence[str], megabytes: float) -> list[str]:
-    """So much text out of documents, shuffled; what is missing is made of their lines, shuffled again and again.
+    """So much text out of documents; what is missing is made of their lines, shuffled again and again.
 
-    >>> passed(["a b", "c"], 12e-6)
-    ['c', 'a b', 'c', 'a b', 'c']
+    >>> passed(["a b", "c"], 8e-6)
+    ['a b', 'c', 'c', 'a b']
     """
-    dice = random.Random(0)
-    found = taken(dice.sample(documents, len(documents)), megabytes)
+    found, dice = taken(documents, megabytes), random.Random(0)
     lines = [line for document in documents for line in document.split("\n")]
     while (missing := megabytes - size(found)) > 0:
         found += taken(dice.sample(lines, len(lines)), missing)
@@ -72,7 +73,11 @@ def passed(documents: Sequence[str], megabytes: float) -> list[str]:
 
 
 def size(documents: Iterable[str]) -> float:
-    """Megabytes."""
+    """Megabytes.
+
+    >>> size(["naïve", "ly"]) * 1e6
+    8.0
+    """
     return sum(len(document.encode()) for document in documents) / 1e6
 
 
@@ -85,22 +90,47 @@ def file(name: str, documents: Iterable[str]) -> Path:
     return path
 
 
-def _plain(files: list[source.File]) -> Iterator[str]:
-    for piece in source.pieces(files):
-        yield from _documents(source.plain(piece))
+def _shuffled(documents: Iterable[str]) -> list[str]:
+    found = list(documents)
+    return random.Random(0).sample(found, len(found))
 
 
-def _documents(text: str) -> list[str]:
-    return [document.strip() for document in _BLANK.split(text) if not document.isspace() and document]
+def _natural() -> Iterator[str]:
+    for piece in source.pieces(source.files([str(SHARED / "en-wikipedia-featured")])):
+        yield from filter(None, map(_compact, source.plain(piece).split("\n\n")))
+    for path in sorted((SHARED / "gutenberg").glob("*.txt.gz")):
+        yield from _parts(gzip.decompress(path.read_bytes()))
+    for name in ("abc", "state_union", "webtext"):
+        yield from _archived(name, r".*\.txt")
 
 
-def _others() -> Iterator[str]:
-    for path in sorted([*(SHARED / "gutenberg").glob("*.txt.gz"), *(SHARED / "wikitext-2").glob("*.txt.gz")]):
-        yield gzip.decompress(path.read_bytes()).decode(errors="replace")
-    for name in ("abc", "state_union", "webtext", "brown"):
-        with zipfile.ZipFile(SHARED / "nltk-corpora" / f"{name}.zip") as archive:
-            for inside in sorted(archive.namelist()):
-                if name == "brown" and re.fullmatch(r"brown/c\w\d\d", inside):
-                    yield _TAG.sub("", archive.read(inside).decode(errors="replace"))  # word/tag
-                elif inside.endswith(".txt"):
-                    yield archive.read(inside).decode(errors="replace")
+def _spaced() -> Iterator[str]:
+    for path in sorted((SHARED / "wikitext-2").glob("*.txt.gz")):
+        yield from _parts(gzip.decompress(path.read_bytes()))
+    for part in _archived("brown", r"brown/c\w\d\d"):
+        yield _TAG.sub("", part)  # word/tag
+
+
+def _archived(name: str, pattern: str) -> Iterator[str]:
+    with zipfile.ZipFile(SHARED / "nltk-corpora" / f"{name}.zip") as archive:
+        for inside in sorted(archive.namelist()):
+            if re.fullmatch(pattern, inside):
+                yield from _parts(archive.read(inside))
+
+
+def _parts(book: bytes) -> Iterator[str]:
+    """Lines of a book, as many as make a document."""
+    part, room = [], PART
+    for line in _compact(book.decode(errors="replace")).split("\n"):
+        part.append(line)
+        room -= len(line)
+        if room <= 0:
+            yield "\n".join(part)
+            part, room = [], PART
+    if part:
+        yield "\n".join(part)
+
+
+def _compact(text: str) -> str:
+    """Without empty lines, which would end a document."""
+    return "\n".join(line for line in text.splitlines() if line.strip())

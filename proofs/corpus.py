@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -62,22 +63,18 @@ def _vocabulary(place: Path) -> Path:
     return place
 
 
-def _words(size: int, seed: int) -> Iterator[str]:
+def _text(size: int, seed: int) -> Iterator[str]:
     """Real text over and over, with 1 % of fresh random words in it, about `size` bytes."""
     draw = random.Random(seed)
-    lines = python_docs.text().decode().split("\n")
-    written = 0
-    while written < size:
-        for line in lines:
-            words = line.split(" ")
-            for place in range(len(words)):
-                if draw.random() < 0.01:
-                    words[place] = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(4, 12)))
-            line = " ".join(words)
-            written += len(line) + 1
-            yield line + "\n"
-            if written >= size:
-                return
+    parts = re.split(r"(\s+)", python_docs.text().decode())  # every other one is a word
+    words = range(0, len(parts), 2)
+    while size > 0:
+        changed = list(parts)
+        for place in draw.sample(words, len(words) // 100):
+            changed[place] = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(4, 12)))
+        block = ("".join(changed) + "\n\n")[:size]
+        size -= len(block)
+        yield block
 
 
 def _command(text: Path, vocabulary: Path, output: Path, workers: int) -> list[str]:
@@ -95,7 +92,7 @@ def _kills(workers: int) -> Result:
         place = Path(folder)
         vocabulary, text = _vocabulary(place / "vocabulary"), place / "text.txt"
         with text.open("w", encoding="utf-8") as file:
-            file.writelines(_words(60_000_000, 0))
+            file.writelines(_text(60_000_000, 0))
         whole = {}
         for count in (1, 2, 4):
             begun = time.monotonic()
@@ -126,7 +123,7 @@ def _memory(size: int) -> Result:
         place = Path(folder)
         vocabulary, text = _vocabulary(place / "vocabulary"), place / "text.txt"
         with text.open("w", encoding="utf-8") as file:
-            file.writelines(_words(size * 1_000_000, 1))
+            file.writelines(_text(size * 1_000_000, 1))
         process = subprocess.Popen(_command(text, vocabulary, place / "shards", 2), stderr=subprocess.PIPE)
         peak = 0
         while process.poll() is None:

@@ -58,9 +58,10 @@ def build(
         Words,
         typer.Option(
             metavar="NAME",
-            help="Chinese words for whole-word masking: none (characters), jieba, spaces (separated already).",
+            help="What makes Chinese words, for whole-word masking: auto (jieba if the vocabulary is Chinese), none "
+            "(each character is one), jieba, spaces (the text separates them).",
         ),
-    ] = Words.NONE,
+    ] = Words.AUTO,
     dictionary: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --words jieba: words of your own, one on each line.")
     ] = None,

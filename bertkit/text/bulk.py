@@ -27,9 +27,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 BLOCK = 1_000_000
 """characters that are arrays at a time"""
-MOST_TYPES, MOST_CHARACTERS = 200_000, 16_000_000
-"""chunks the table remembers, about 35 MB; beyond them it keeps those that were seen most, and no long ones"""
-KEPT_TYPES, KEPT_LENGTH = MOST_TYPES // 2, 100
+NEW_TYPES, NEW_CHARACTERS = 40_000, 4_000_000
+"""of chunks after which those are forgotten that were not seen again: most never are"""
+KEPT_TYPES, KEPT_LENGTH = 150_000, 100
+"""chunks that are remembered at most, about 35 MB, and their characters"""
 
 LINE, DOCUMENT, WORD = "\x01", "\x02", "\x03"
 _OURS = (LINE, DOCUMENT, WORD)
@@ -156,9 +157,10 @@ class _Table(dict[str, int]):
         """how each chunk ends and starts, [N]"""
         self.chinese = np.empty(0, bool)
         """whether each chunk is a Chinese character, [N]"""
-        self._characters = 0
-        self._seen = np.empty(0, np.int64)
-        """how often each was seen, the last time counted most, [N]"""
+        self._seen = np.empty(0, np.int32)
+        """how often each was seen, what is long ago counted less, [N]"""
+        self._kept = self._characters = 0
+        """chunks that were kept, and characters of those that were new since then"""
         self.numbers(list(_OURS))
 
     def __missing__(self, chunk: str) -> int:
@@ -167,23 +169,25 @@ class _Table(dict[str, int]):
 
     def numbers(self, chunks: list[str]) -> Array:
         """The number of each chunk, [C]; new ones are looked at first."""
-        if len(self) > MOST_TYPES or self._characters > MOST_CHARACTERS:
-            self._keep_most_seen()
+        if len(self) - self._kept > NEW_TYPES or self._characters > NEW_CHARACTERS:
+            self._keep_what_was_seen_again()
         known = len(self)
         found = np.fromiter(map(self.__getitem__, chunks), np.int32, len(chunks))
         self._learn(list(islice(reversed(self), len(self) - known))[::-1])
-        self._seen += np.bincount(found, minlength=len(self))
+        self._seen += np.bincount(found, minlength=len(self)).astype(np.int32)
         return found
 
-    def _keep_most_seen(self) -> None:
+    def _keep_what_was_seen_again(self) -> None:
         """Forget the other chunks; our own marks come first, and stay."""
         names = list(self)
-        short = np.flatnonzero([len(name) <= KEPT_LENGTH for name in names])
-        most = short[np.argsort(-self._seen[short], kind="stable")[:KEPT_TYPES]]
-        kept = np.union1d(np.arange(len(_OURS)), most)  # [K]
+        self._seen[: len(_OURS)] = np.iinfo(np.int32).max
+        kept = np.flatnonzero(self._seen > 1)  # [K]
+        if len(kept) > KEPT_TYPES:
+            kept = np.sort(kept[np.argpartition(-self._seen[kept], KEPT_TYPES)[:KEPT_TYPES]])
+        kept = kept[[len(names[number]) <= KEPT_LENGTH for number in kept.tolist()]]
         self.clear()
         self.update({names[old]: new for new, old in enumerate(kept.tolist())})
-        self._characters = sum(map(len, self))
+        self._kept, self._characters = len(kept), 0
         lengths = self.lengths[kept]
         rows = ranges(self.rows[kept], lengths)
         self.ids, self.words = self.ids[rows], self.words[rows]
@@ -204,7 +208,7 @@ class _Table(dict[str, int]):
         self.ends = np.append(self.ends, ends_of(chunks))
         self.starts = np.append(self.starts, starts_of(chunks))
         self.chinese = np.append(self.chinese, [is_chinese(chunk) for chunk in chunks])
-        self._seen = np.append(self._seen, np.zeros(len(chunks), np.int64))
+        self._seen = np.append(self._seen, np.zeros(len(chunks), np.int32))
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -65,7 +65,7 @@ def is_chinese(chunk: str) -> bool:
     >>> is_chinese("猫"), is_chinese("cat"), is_chinese("。")
     (True, False, False)
     """
-    return len(chunk) == 1 and _ONE.match(chunk) is not None
+    return len(chunk) == 1 and chunk > "\u3000" and _ONE.match(chunk) is not None
 
 
 def has_chinese(text: str) -> bool:

@@ -96,6 +96,10 @@ _OPENING = frozenset(
 )
 
 
+_LONGEST_SHORT = max(map(len, _TITLES | _SHORTS)) + 1
+"""letters and a full stop"""
+
+
 def end_of(chunk: str) -> End:
     """How a chunk ends, closing quotes and brackets aside.
 
@@ -112,6 +116,8 @@ def end_of(chunk: str) -> End:
         return End.STRONG
     if core.endswith(("..", "…")):
         return End.TRAILING
+    if len(core) > _LONGEST_SHORT and core[:-1].isalpha():
+        return End.STOP
     word = core.lstrip(OPENERS)[:-1].casefold()
     if word in _TITLES:
         return End.TITLE
@@ -129,6 +135,8 @@ def start_of(chunk: str) -> Start:
     core = chunk.lstrip(OPENERS)
     first = core[:1]
     if first.isupper() or first.istitle():
+        if core.isalpha():
+            return Start.OPENER if core in _OPENING else Start.CAPITAL
         return Start.OPENER if (word := _LETTERS.match(core)) and word[0] in _OPENING else Start.CAPITAL
     if first.islower():
         return Start.SMALL

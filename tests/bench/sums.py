@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
-from bench.child import Call, serve
+from bench.child import Call, Fresh, serve
 from bench.pipe import Array
 
 
@@ -19,6 +21,21 @@ def running(array: Array, factor: float = 1.0, seconds: float = 0.0) -> Call:
         return np.cumsum(array, axis=-1) * factor
 
     return call
+
+
+def prepared(array: Array) -> Fresh:
+    """Making ready and reading the answer take long, the call itself does not; each has numbers of its own."""
+
+    @contextmanager
+    def made() -> Iterator[list[Array]]:
+        time.sleep(0.2)
+        yield [array]
+
+    def answer(found: Array) -> Array:
+        time.sleep(0.2)
+        return found
+
+    return Fresh(made, lambda numbers: np.cumsum(numbers.pop(), axis=-1), answer)
 
 
 def failing(array: Array) -> Call:

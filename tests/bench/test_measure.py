@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bench import measure, peer
-from bench.measure import Bar, Case, compare, ratios
+from bench.measure import Amount, Bar, Case, Row, Speed, compare, ratios
 from bench.peer import AbsentError, Peer
 from bench.pipe import Array
 
@@ -82,6 +82,53 @@ def test_when_bertkit_fails_every_row_says_so() -> None:
 def test_shapes_that_differ_are_other_values() -> None:
     assert not measure.agrees(np.zeros((2, 3)), np.zeros((3, 2)))
     assert measure.agrees(np.zeros((2, 3), np.float32), np.full((2, 3), 0.9e-4))
+
+
+def test_whole_numbers_are_equal_or_other_values() -> None:
+    ids = np.array([[101, 30_000], [7, 102]], np.uint16)
+    assert measure.agrees(ids, ids.astype(np.int64))
+    assert not measure.agrees(ids, ids + 1)
+    assert not measure.agrees(ids, ids.ravel())
+    assert measure.cosine(ids, ids) is None
+    assert measure.difference(ids, ids.astype(np.int64)) == 0
+
+
+def test_ids_that_differ_are_reported_with_their_place() -> None:
+    class Ids(Counter):
+        def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array:
+            return np.array([5, 6, int(7 * self._factor), 8])
+
+    turns: list[str] = []
+    contestants = {"bertkit": Ids("bertkit", turns, [1.0] * 3), "wrong": Ids("wrong", turns, [1.0] * 3, 2.0)}
+    (row,) = compare(case("wrong", amount=Amount(4, "tokens")), contestants, rounds=2, pause=0)
+    assert isinstance(row, Row)
+    assert (row.ratio, row.reason) == (None, "it gives other values: 1 of 4, first 14 instead of 7 at 2")
+    assert set(turns) == {"bertkit"}
+
+
+def test_our_own_speed_is_a_row_whatever_becomes_of_the_peer() -> None:
+    turns: list[str] = []
+    ours, late = Counter("bertkit", turns, [9.0, 1.0, 2.0, 4.0, 2.0]), Counter("late", turns, [9.0])
+    asked = case("late", amount=Amount(8, "tokens"), alone=True, bars={"bertkit": Bar(4.5), "late": Bar(2)})
+    row, speed = compare(asked, {"bertkit": ours, "late": late}, rounds=4, pause=0)
+    assert isinstance(row, Row)
+    assert (row.ratio, row.reason) == (None, "it ran out of time")
+    assert isinstance(speed, Speed)
+    assert (speed.speed, speed.unit, speed.rounds) == (4.0, "tokens", 4)  # of 8, 4, 2 and 4 in a second
+    assert speed.spread == pytest.approx((2.6, 6.8))
+    assert speed.reached is False
+
+
+def test_a_speed_that_was_not_measured_says_why() -> None:
+    ours = Counter("bertkit", [], [1.0])
+    _, speed = compare(
+        case("fine", amount=Amount(8, "tokens"), alone=True),
+        {"bertkit": ours, "fine": Counter("fine", [], [1.0] * 9)},
+        rounds=2,
+        pause=0,
+    )
+    assert isinstance(speed, Speed)
+    assert (speed.speed, speed.reached, speed.reason) == (None, None, "it ran out of time")
 
 
 def test_bars() -> None:

@@ -16,9 +16,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import bertkit
-from bench import forward, machine, measure, peer, pipe, texts
-from bench.measure import Bar, Row
-from bench.run import as_json, main, to_markdown, workloads
+from bench import corpus, forward, machine, measure, peer, pipe, prose, run, share, texts
+from bench.measure import Amount, Bar, Row, Speed
+from bench.run import as_json, main, speed_as_json, to_markdown, workloads
 from bertkit.text import Tokenizer
 
 GOOD = Row(
@@ -43,13 +43,40 @@ def test_an_absent_peer_is_a_row_with_its_reason() -> None:
 def test_the_table() -> None:
     about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"1": 80.0, "2": 150.0}, "others_cores": 0.0}
     slow = Row("fixed", "quick", 0.9, (0.8, 0.95), 0.003, 0.002, 1e8, 1e-7, 1.0, 8, Bar(1.0, within_spread=True))
-    shown = to_markdown({"workload": "w", "machine": about, "rows": [as_json(row, 1e11) for row in (GOOD, slow, LATE)]})
+    told = [as_json(row, 1e11) for row in (GOOD, slow, LATE)]
+    shown = to_markdown({"workload": "w", "machine": about, "rows": told, "speeds": []})
     rows = [line for line in shown.splitlines() if line.startswith("|")]
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
     assert "| slow (slow 2.1) | 1.50 | 1.40–1.60 | 2.0 | 3.0 | 50%, peer 33% | 1.000000 | ≥ 1.3: reached |" in shown
     assert "≥ 1 within spread: **not reached**" in shown
     assert "| none: not built yet: make bench-install |" in shown
     assert "80 on 1, 150 on 2 threads" in shown
+
+
+READ = Row(
+    "tokenize", "slow", 3.0, (2.5, 3.5), 1.25, 3.75, 0.0, 0.0, None, 8, Bar(2.5), {}, amount=Amount(15, "MB")
+)  # fmt: skip
+MADE = Speed("assemble", "tokens", 6.5e6, (6.1e6, 6.9e6), 8, Bar(5e6))
+
+
+def test_a_row_without_operations_tells_amounts_in_a_second() -> None:
+    told = as_json(READ, peak=1e11)
+    assert (told["speed"], told["peer_speed"], told["unit"]) == (12.0, 4.0, "MB")
+    assert not {"share", "peer_share"} & set(told)
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_the_table_without_operations_and_the_one_of_speeds() -> None:
+    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"2": 150.0}, "others_cores": 0.0}
+    slow = Speed("words", "tokens", 1.5e6, (1.4e6, 1.6e6), 8, Bar(2e6))
+    lost = Speed("none", "tokens", reason="it ended")
+    speeds = [speed_as_json(speed) for speed in (MADE, slow, lost)]
+    shown = to_markdown({"workload": "w", "machine": about, "rows": [as_json(READ, 1e11)], "speeds": speeds})
+    assert "| peer, ms | in a second | answers | bar |" in shown
+    assert "| slow | 3.00 | 2.50–3.50 | 1,250.0 | 3,750.0 | 12 MB, peer 4 | equal | ≥ 2.5: reached |" in shown
+    assert "| assemble | 6.5 M tokens/s | 6.1 M–6.9 M | ≥ 5 M tokens/s: reached |" in shown
+    assert "| words | 1.5 M tokens/s | 1.4 M–1.6 M | ≥ 2 M tokens/s: **not reached** |" in shown
+    assert "| none | none: it ended |  |  |" in shown
 
 
 def test_the_machine_is_described_without_its_name() -> None:
@@ -82,14 +109,16 @@ def test_an_unknown_workload_is_told_what_exists(capsys: pytest.CaptureFixture[s
     assert "forward" in capsys.readouterr().err
 
 
-def test_every_case_names_contestants_that_exist() -> None:
+@pytest.mark.usefixtures("without_shared")
+def test_every_case_names_contestants_that_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer, "HOME", tmp_path)
     for workload in workloads().values():
         found = list(workload.cases(quick=True))
         assert len({case.name for case in found}) == len(found) > 0
         for case in found:
             assert {*case.peers, "bertkit"} <= set(peer.names())
-            assert set(case.bars) <= set(case.peers)
-            assert case.flops > 0
+            assert set(case.bars) <= {*case.peers, "bertkit"}
+            assert case.flops > 0 or (case.amount is not None and case.amount.count > 0)
 
 
 def test_operations_are_those_that_torch_counts(tokenizer: Tokenizer) -> None:
@@ -99,7 +128,7 @@ def test_operations_are_those_that_torch_counts(tokenizer: Tokenizer) -> None:
     assert forward.flops([8], layers=2, width=128, inner=512) == counter.get_total_flops()
 
 
-@pytest.mark.parametrize("module", [forward, machine, measure, pipe, texts])
+@pytest.mark.parametrize("module", [corpus, forward, machine, measure, pipe, prose, run, share, texts])
 def test_examples_in_the_bench_are_true(module: ModuleType) -> None:
     done = doctest.testmod(module)
     assert done.attempted > 0
