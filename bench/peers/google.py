@@ -1,18 +1,15 @@
 """Pre-training data in the manner of Google's original script, in plain Python and written from its description.
 
 Lines are sentences and are tokenised one by one, all documents are held in memory, and pairs of segments with masks are
-made and written one by one. The original is one process; its users start one for each of their files, and so does this.
+made and written one by one, by one process.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import random
 import unicodedata
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,13 +35,12 @@ Document = list[list[str]]
 def shards(model: str, text: str) -> Fresh:
     """A file of text to instances on disk. The instances are drawn, so the answer is the ids of the text alone."""
     vocabulary: dict[str, int] = json.loads(Path(model, "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
-    tokenizer, processes = Tokenizer(vocabulary), int(os.environ["OMP_NUM_THREADS"])
+    tokenizer = Tokenizer(vocabulary)
     work = HOME / "work"
     work.mkdir(parents=True, exist_ok=True)
 
     def call(place: str) -> str:
-        with multiprocessing.get_context("fork").Pool(processes) as pool:
-            pool.map(partial(_write, tokenizer, text, place, processes), range(processes))
+        _write(tokenizer, text, Path(place, "instances.jsonl"))
         return place
 
     def answer(place: str) -> Array:
@@ -55,13 +51,12 @@ def shards(model: str, text: str) -> Fresh:
     return Fresh(lambda: TemporaryDirectory(dir=work), call, answer)
 
 
-def _write(tokenizer: Tokenizer, text: str, place: str, count: int, number: int) -> None:
-    """The instances of one part of the documents."""
-    draw = random.Random(number)
-    documents = list(_documents(tokenizer, text, count, number))
+def _write(tokenizer: Tokenizer, text: str, path: Path) -> None:
+    draw = random.Random(0)
+    documents = list(_documents(tokenizer, text))
     draw.shuffle(documents)
     words = list(tokenizer.ids)
-    with Path(place, f"{number}.jsonl").open("w", encoding="utf-8") as out:
+    with path.open("w", encoding="utf-8") as out:
         for at in range(len(documents)):
             for instance in _instances(documents, at, words, draw):
                 ids = [tokenizer.ids[token] for token in instance["tokens"]]
@@ -69,18 +64,16 @@ def _write(tokenizer: Tokenizer, text: str, place: str, count: int, number: int)
                 out.write(json.dumps({**instance, "ids": ids}) + "\n")
 
 
-def _documents(tokenizer: Tokenizer, text: str, count: int, number: int) -> Iterator[Document]:
-    """Each as lines of tokens; an empty line ends one. A part has every so-manyth of them."""
+def _documents(tokenizer: Tokenizer, text: str) -> Iterator[Document]:
+    """Each as lines of tokens; an empty line ends one."""
     found: list[str] = []
-    at = 0
     with Path(text).open(encoding="utf-8") as file:
         for line in [*file, ""]:
             if line.strip():
                 found.append(line)
             elif found:
-                if at % count == number:
-                    yield [tokens for each in found if (tokens := tokenizer.tokenize(each))]
-                found, at = [], at + 1
+                yield [tokens for each in found if (tokens := tokenizer.tokenize(each))]
+                found = []
 
 
 class Tokenizer:

@@ -20,6 +20,11 @@ from bertkit.errors import BertkitError
 
 Message = dict[str, Any]
 
+ENVIRONMENT = {
+    "TOKENIZERS_PARALLELISM": "false",  # each has a core of its own
+    "MALLOC_MMAP_THRESHOLD_": "2000000",  # glibc gives whole texts back when they are done, and keeps small arrays
+}
+
 
 class Crew(AbstractContextManager["Crew"]):
     """So many workers, each running `python -m MODULE`, told `settings` first.
@@ -37,7 +42,7 @@ class Crew(AbstractContextManager["Crew"]):
                 [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},  # each has a core of its own
+                env={**os.environ, **ENVIRONMENT},
             )
             self._workers.append(worker)
         return self

@@ -120,12 +120,16 @@ def pieces(
 
 def bundles(found: Iterable[Piece]) -> Iterator[Bundle]:
     """The pieces in bundles of about 4 MB: thousands of small files do not make thousands of shards."""
-    number, held = 0, list[Piece]()
+    number, size, held = 0, 0, list[Piece]()
     for piece in found:
-        if held and sum(len(one.data) for one in held) + len(piece.data) > PIECE:
+        if held and size + len(piece.data) > PIECE:
             yield Bundle(number, held)
-            number, held = number + 1, []
+            number, size, held = number + 1, 0, []
         held.append(piece)
+        size += len(piece.data)
+        if size >= PIECE:
+            yield Bundle(number, held)
+            number, size, held = number + 1, 0, []
     if held:
         yield Bundle(number, held)
 
@@ -380,7 +384,7 @@ def _cut(blocks: Iterator[tuple[int, bytes]], format: Format) -> Iterator[tuple[
         buffer += block
         following = number + block.count(b"\n")
         while len(buffer) >= PIECE and (cut := _place(buffer, format)):
-            yield line, bytes(buffer[:cut])
+            yield line, bytes(memoryview(buffer)[:cut])
             line += buffer.count(b"\n", 0, cut)
             del buffer[:cut]
     if buffer:

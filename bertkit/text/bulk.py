@@ -1,36 +1,31 @@
 """Text in bulk: documents to token ids, with words, sentences and documents marked.
 
 Words follow Zipf's law, and a chunk of text has the same tokens every time. So chunks become numbers through a table,
-only new ones are tokenised, and the rest is arithmetic on arrays: ids are those of `Tokenizer.encode`.
+only new ones are tokenised, and all else is arithmetic on arrays: ids are those of `Tokenizer.encode`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bertkit.errors import BertkitError
-from bertkit.text.chunks import CHINESE, has_chinese, is_chinese, spaced
+from bertkit.text.chunks import CHINESE, has_chinese, spaced
 from bertkit.text.lexicon import Lexicon
 from bertkit.text.ranges import ranges
 from bertkit.text.segment import Segment
-from bertkit.text.sentences import BREAKS, Rules, Splitter, ends_of, starts_of
+from bertkit.text.sentences import BREAKS, Rules, Splitter
 from bertkit.text.spelling import Speller
+from bertkit.text.table import Table
 from bertkit.text.tokenizer import Tokenizer
-from bertkit.text.wordpiece import CONTINUES
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-BLOCK = 1_000_000
+BLOCK = 200_000
 """characters that are arrays at a time"""
-NEW_TYPES, NEW_CHARACTERS = 40_000, 4_000_000
-"""of chunks after which those are forgotten that were not seen again: most never are"""
-KEPT_TYPES, KEPT_LENGTH = 150_000, 100
-"""chunks that are remembered at most, about 35 MB, and their characters"""
 
 LINE, DOCUMENT, WORD = "\x01", "\x02", "\x03"
 _OURS = (LINE, DOCUMENT, WORD)
@@ -77,7 +72,8 @@ class Bulk:
         lexicons: Mapping[str, Lexicon] | None = None,
     ) -> None:
         self._splitter, self._segment, self._lexicons = splitter or Rules(), segment, lexicons or {}
-        self._table = _Table(tokenizer)
+        Speller(tokenizer).require(_PROBE, spaced(_PROBE).split())
+        self._table = Table(tokenizer, list(_OURS))
 
     def read(self, text: str) -> Tokens:
         """The tokens of a text of any length."""
@@ -97,7 +93,7 @@ class Bulk:
 
     def _block(self, block: str) -> Tokens:
         """As `read`, but documents and sentences are told by their first tokens."""
-        types = self._table.numbers(self._marked(block).split())
+        types = self._table.numbers(self._marked(block))
         real = types >= len(_OURS)
         marks = np.flatnonzero(~real)
         before = marks - np.arange(len(marks))  # how many real chunks come before each mark
@@ -110,8 +106,7 @@ class Bulk:
         starts[line] = starts[document] = True
 
         lengths = self._table.lengths[types]
-        at = np.zeros(len(types) + 1, np.int32)  # the first token of each chunk
-        np.cumsum(lengths, out=at[1:])
+        at = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))  # the first token of each chunk
         rows = ranges(self._table.rows[types], lengths)
         words = self._table.words[rows]
         if self._segment:
@@ -135,80 +130,6 @@ class Bulk:
         if "".join(words) != run[0]:
             raise BertkitError(f"the segmenter made {words[:5]} of {run[0][:20]!r}: words must add up to the text")
         return "".join(f" {WORD} {word} " for word in words)
-
-
-class _Table(dict[str, int]):
-    """Chunks and their numbers; for each number, what is known of the chunk."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._speller = Speller(tokenizer)
-        self._speller.require(_PROBE, spaced(_PROBE).split())
-        self._continues = np.array([token.startswith(CONTINUES) for token in tokenizer.vocabulary])
-        self._dtype = np.uint16 if len(tokenizer) <= 2**16 else np.uint32
-        self.ids = np.empty(0, self._dtype)
-        """tokens of all chunks in a row, [R]"""
-        self.words = np.empty(0, bool)
-        """whether each starts a word, [R]"""
-        self.rows = np.empty(0, np.int32)
-        """the first token of each chunk, [N]"""
-        self.lengths = np.empty(0, np.int32)
-        """how many tokens each chunk has, [N]"""
-        self.ends, self.starts = np.empty(0, np.int8), np.empty(0, np.int8)
-        """how each chunk ends and starts, [N]"""
-        self.chinese = np.empty(0, bool)
-        """whether each chunk is a Chinese character, [N]"""
-        self._seen = np.empty(0, np.int32)
-        """how often each was seen, what is long ago counted less, [N]"""
-        self._kept = self._characters = 0
-        """chunks that were kept, and characters of those that were new since then"""
-        self.numbers(list(_OURS))
-
-    def __missing__(self, chunk: str) -> int:
-        number = self[chunk] = len(self)
-        return number
-
-    def numbers(self, chunks: list[str]) -> Array:
-        """The number of each chunk, [C]; new ones are looked at first."""
-        if len(self) - self._kept > NEW_TYPES or self._characters > NEW_CHARACTERS:
-            self._keep_what_was_seen_again()
-        known = len(self)
-        found = np.fromiter(map(self.__getitem__, chunks), np.int32, len(chunks))
-        self._learn(list(islice(reversed(self), len(self) - known))[::-1])
-        self._seen += np.bincount(found, minlength=len(self)).astype(np.int32)
-        return found
-
-    def _keep_what_was_seen_again(self) -> None:
-        """Forget the other chunks; our own marks come first, and stay."""
-        names = list(self)
-        self._seen[: len(_OURS)] = np.iinfo(np.int32).max
-        kept = np.flatnonzero(self._seen > 1)  # [K]
-        if len(kept) > KEPT_TYPES:
-            kept = np.sort(kept[np.argpartition(-self._seen[kept], KEPT_TYPES)[:KEPT_TYPES]])
-        kept = kept[[len(names[number]) <= KEPT_LENGTH for number in kept.tolist()]]
-        self.clear()
-        self.update({names[old]: new for new, old in enumerate(kept.tolist())})
-        self._kept, self._characters = len(kept), 0
-        lengths = self.lengths[kept]
-        rows = ranges(self.rows[kept], lengths)
-        self.ids, self.words = self.ids[rows], self.words[rows]
-        self.rows, self.lengths = np.cumsum(lengths, dtype=np.int32) - lengths, lengths
-        self.ends, self.starts, self.chinese = self.ends[kept], self.starts[kept], self.chinese[kept]
-        self._seen = self._seen[kept] // 2
-
-    def _learn(self, chunks: list[str]) -> None:
-        if not chunks:
-            return
-        self._characters += sum(map(len, chunks))
-        ids, lengths = self._speller.spell(chunks)
-        lengths = lengths.astype(np.int32)
-        self.rows = np.append(self.rows, np.int32(len(self.ids)) + np.cumsum(lengths, dtype=np.int32) - lengths)
-        self.lengths = np.append(self.lengths, lengths)
-        self.ids = np.append(self.ids, ids.astype(self._dtype))
-        self.words = np.append(self.words, ~self._continues[ids])
-        self.ends = np.append(self.ends, ends_of(chunks))
-        self.starts = np.append(self.starts, starts_of(chunks))
-        self.chinese = np.append(self.chinese, [is_chinese(chunk) for chunk in chunks])
-        self._seen = np.append(self._seen, np.zeros(len(chunks), np.int32))
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +28,15 @@ _ONE = re.compile(f"[{CHINESE}]")
 _WIDE = re.compile(_ALONE)
 _CHUNK = re.compile(rf"{_ALONE}|[^\s{CHINESE}{WIDE_MARKS}]+")
 
+# what Python takes for white space beyond ASCII
+_SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+
 _IS_WIDE = np.zeros(_RANGES[-1][1] + 2, bool)
 for _first, _last in _RANGES:
     _IS_WIDE[_first : _last + 1] = True
 _IS_WIDE[[ord(mark) for mark in WIDE_MARKS]] = True
+_IS_APART = _IS_WIDE.copy()
+_IS_APART[[ord(space) for space in _SPACES]] = True
 
 # Python takes these for white space, BERT drops them: another character that BERT drops stands in for them
 _ODD = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
@@ -38,7 +44,7 @@ _STAND_IN = str.maketrans(dict.fromkeys(_ODD, "\u200b"))
 
 
 def spaced(text: str) -> str:
-    """The text with white space around every chunk: `.split()` gives the chunks.
+    """The text with " ", or \\t, \\n or \\r that were there, around every chunk, and no other white space.
 
     >>> spaced("我爱 BERT。好").split()
     ['我', '爱', 'BERT', '。', '好']
@@ -46,16 +52,15 @@ def spaced(text: str) -> str:
     text = tamed(text)
     if text.isascii():
         return text
-    places = _wide_places(text)
+    places = _places(text, _IS_APART)
     if len(places) * 16 > len(text):
         return " ".join(_CHUNK.findall(text))
     parts, done = list[str](), 0  # the pattern would look at every character; there are few to look at
     for place in places:
         if place >= done:
             found = _WIDE.match(text, place)
-            assert found is not None
-            parts += text[done:place], found[0]
-            done = found.end()
+            parts += text[done:place], found[0] if found else ""
+            done = found.end() if found else place + 1
     return " ".join([*parts, text[done:]])
 
 
@@ -70,7 +75,7 @@ def is_chinese(chunk: str) -> bool:
 
 def has_chinese(text: str) -> bool:
     """Whether there is a Chinese character in a text (or a mark that is written with them)."""
-    return not text.isascii() and bool(len(_wide_places(text)))
+    return not text.isascii() and bool(_places(text, _IS_WIDE))
 
 
 def tamed(text: str) -> str:
@@ -87,6 +92,8 @@ def spans(text: str) -> Iterator[tuple[int, int]]:
     return (found.span() for found in _CHUNK.finditer(tamed(text)))
 
 
-def _wide_places(text: str) -> list[int]:
+def _places(text: str, kind: np.ndarray[Any, np.dtype[Any]]) -> list[int]:
+    """Where characters of this kind stand."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    return np.flatnonzero(np.take(_IS_WIDE, codes, mode="clip")).tolist()
+    found: list[int] = np.flatnonzero(np.take(kind, codes, mode="clip")).tolist()
+    return found

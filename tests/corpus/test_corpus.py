@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from bertkit.corpus import corpus as opening
-from bertkit.corpus import shard
-from bertkit.corpus import source
+from bertkit.corpus import shard, source
 from bertkit.corpus.build import build
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.source import files

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertkit.errors import BertkitError
-from bertkit.text import Tokenizer, bulk, segment
+from bertkit.text import Tokenizer, bulk, segment, table
 from bertkit.text.bulk import Bulk, Tokens
 from bertkit.text.lexicon import Lexicon
 from bertkit.text.sentences import Lines, Rules, Sentencex
@@ -102,19 +102,22 @@ def test_nothing_depends_on_blocks_or_on_what_the_table_forgets(
     text = "\n\n".join([PROSE, "One.\nTwo.\n \nThree.", "\r\n\r\nx\r\n", PROSE.upper()])
     expected = Bulk(minilm).read(text)
     monkeypatch.setattr(bulk, "BLOCK", block)
-    monkeypatch.setattr(bulk, "NEW_TYPES", types)
+    monkeypatch.setattr(table, "MOST_TYPES", types)
     reader = Bulk(minilm)
     assert all(same(reader.read(text), expected) for _ in range(3))
 
 
 def test_long_chunks_are_forgotten(minilm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "NEW_CHARACTERS", 5000)
+    monkeypatch.setattr(table, "MOST_BYTES", 5000)
     reader = Bulk(minilm)
     for number in range(20):
         text = f"the cat sat {'-'.join(f'blob{number}x{n}' for n in range(300))} on a mat"
         assert reader.read(text).ids.tolist() == ids_of(text, minilm)
-        assert sum(map(len, reader._table)) < 15_000
-    assert "cat" in reader._table
+        assert len(reader._table._bytes) < 15_000
+    reader._table._keep_what_was_seen_again()
+    known = len(reader._table)
+    reader.read("the cat sat on a mat")
+    assert len(reader._table) == known
 
 
 def test_words_of_chinese_are_marked_by_the_segmenter() -> None:

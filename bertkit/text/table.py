@@ -1,0 +1,213 @@
+"""A table of chunks: which tokens each has, how it ends and starts; looked up for all chunks of a text at once.
+
+Everything is an array. A chunk is found by a 64-bit hash of its bytes, in a hash table that is one array of numbers,
+and then compared with the bytes that the table keeps of it: should two chunks ever share a hash, the table begins anew
+with another one. So what is found is exact, and a chunk costs some fifty bytes where a dictionary takes hundreds.
+
+Letters: B bytes of a text · C chunks in it · N chunks in the table · T their tokens in a row · Q their bytes in a row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bertkit.text.chunks import is_chinese
+from bertkit.text.ranges import ranges
+from bertkit.text.sentences import ends_of, starts_of
+from bertkit.text.spelling import Speller
+from bertkit.text.tokenizer import Tokenizer
+from bertkit.text.wordpiece import CONTINUES
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+MOST_TYPES, MOST_BYTES = 130_000, 4_000_000
+"""chunks in the table, and their bytes; beyond them only those stay that were seen again: most never are"""
+KEPT_TYPES, KEPT_BYTES = 90_000, 100
+"""chunks that stay at most, and the bytes of the longest"""
+BLOCK_TYPES, TOKENS_PER_TYPE = 30_000, 5
+"""new chunks that a block of text may bring, and tokens of a chunk: there is room for so many from the beginning"""
+SLOT_BITS = 20
+"""slots of the hash table, as a power of two: eight for each chunk"""
+_SPACES = b" \t\n\r"
+
+
+class Column:
+    """An array that grows at its end. It has its room from the beginning, so that memory does not run out later."""
+
+    def __init__(self, dtype: Any, room: int) -> None:
+        self._array, self._size = np.full(room, 0, dtype), 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, at: Any) -> Array:
+        found: Array = self._array[: self._size][at]
+        return found
+
+    def extend(self, values: Array) -> None:
+        """Put values behind the last one."""
+        size = self._size + len(values)
+        if size > len(self._array):
+            self._array = np.concatenate([self[:], np.empty(max(size, 2 * self._size) - self._size, self._array.dtype)])
+        self._array[self._size : size] = values
+        self._size = size
+
+    def replace(self, values: Array) -> None:
+        """Take other values in their place."""
+        self._size = 0
+        self.extend(values)
+
+
+class Table:
+    """The chunks of a tokenizer; `firsts` have the numbers 0, 1, … for good."""
+
+    def __init__(self, tokenizer: Tokenizer, firsts: list[str]) -> None:
+        self._speller, self._firsts, self._seed = Speller(tokenizer), firsts, 0
+        self._continues = np.array([token.startswith(CONTINUES) for token in tokenizer.vocabulary])
+        types, tokens = MOST_TYPES + BLOCK_TYPES, TOKENS_PER_TYPE * (MOST_TYPES + BLOCK_TYPES)
+        self.ids = Column(np.uint16 if len(tokenizer) <= 2**16 else np.uint32, tokens)
+        """tokens of all chunks in a row, [T]"""
+        self.words = Column(bool, tokens)
+        """whether each starts a word, [T]"""
+        self.rows, self.lengths = Column(np.int32, types), Column(np.int32, types)
+        """the first token of each chunk, and how many it has, [N]"""
+        self.ends, self.starts = Column(np.int8, types), Column(np.int8, types)
+        """how each chunk ends and starts, [N]"""
+        self.chinese = Column(bool, types)
+        """whether each chunk is a Chinese character, [N]"""
+        self._bytes = Column(np.uint8, MOST_BYTES)
+        self._places, self._sizes = Column(np.int32, types), Column(np.int32, types)
+        """all chunks as they are written in a row, [Q]; the first byte of each, and how many it has, [N]"""
+        self._hashes, self._seen = Column(np.uint64, types), Column(np.int32, types)
+        """the hash of each, and how often it was seen, what is long ago counted less, [N]"""
+        self._slots = np.empty(2**SLOT_BITS, np.int32)
+        """numbers of chunks, each at its hash or at the next slot that was free; -1 where there is none"""
+        self._begin()
+
+    def __len__(self) -> int:
+        """How many chunks it has, N."""
+        return len(self._hashes)
+
+    def numbers(self, text: str) -> Array:
+        """The number of each chunk of a text whose only white space is " \\t\\n\\r", [C]; new ones are added."""
+        if len(self) > MOST_TYPES or len(self._bytes) > MOST_BYTES:
+            self._keep_what_was_seen_again()
+        data = np.frombuffer(f" {text} ".encode("utf-8", "surrogatepass"), np.uint8)  # [B]
+        solid = (data != _SPACES[0]) & (data != _SPACES[1]) & (data != _SPACES[2]) & (data != _SPACES[3])
+        edges = np.flatnonzero(solid[1:] != solid[:-1]).astype(np.int32) + 1
+        starts, stops = edges[::2], edges[1::2]
+        if not len(starts):
+            return np.empty(0, np.int32)
+        found = self._found(data, starts, stops)
+        while not self._is_written(data, solid, starts, stops, found):
+            self._seed += 1
+            self._begin()
+            found = self._found(data, starts, stops)
+        seen = self._seen[:]
+        seen += np.bincount(found, minlength=len(self)).astype(np.int32)
+        return found
+
+    def _begin(self) -> None:
+        """An empty table, whose hashes are made of random factors for each byte and for its place in a chunk."""
+        draw = np.random.default_rng(self._seed)
+        self._of_byte, self._of_place = draw.integers(0, 2**64, (2, 256), np.uint64)
+        self._of_byte[list(_SPACES)] = 0
+        for column in self._columns():
+            column.replace(np.empty(0))
+        self._slots[:] = -1
+        self.numbers(" ".join(self._firsts))
+
+    def _columns(self) -> list[Column]:
+        return [column for column in vars(self).values() if isinstance(column, Column)]
+
+    def _found(self, data: Array, starts: Array, stops: Array) -> Array:
+        place = _shifted(-starts, starts, len(data)).astype(np.uint8)  # of each byte in its chunk, [B - first]
+        factors = self._of_byte[data[starts[0] :]] * self._of_place[place]
+        hashes = np.add.reduceat(factors, starts - starts[0])  # [C]
+        found = self._looked_up(hashes)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            new = missing[np.sort(np.unique(hashes[missing], return_index=True)[1])]
+            self._learn(data, starts[new], stops[new])
+            self._insert(hashes[new])
+            found[missing] = self._looked_up(hashes[missing])
+        return found
+
+    def _is_written(self, data: Array, solid: Array, starts: Array, stops: Array, found: Array) -> bool:
+        """Whether every chunk is what the table says of its number."""
+        places = _shifted(self._places[found] - starts, starts, len(data))  # of each byte in the table
+        written = self._bytes[np.minimum(places, len(self._bytes) - 1)] == data[starts[0] :]
+        sized = np.array_equal(self._sizes[found], stops - starts)
+        return sized and bool(np.all(written | ~solid[starts[0] :]))
+
+    def _looked_up(self, hashes: Array) -> Array:
+        """The number of the chunk with each hash, -1 where there is none, [C]."""
+        slots = _slot(hashes)
+        found = self._slots[slots]
+        others = np.flatnonzero(found >= 0)
+        while len(others := others[self._hashes[found[others]] != hashes[others]]):
+            slots[others] = (slots[others] + 1) % len(self._slots)
+            found[others] = self._slots[slots[others]]
+            others = others[found[others] >= 0]
+        return found
+
+    def _insert(self, hashes: Array) -> None:
+        """Number new chunks by their hashes."""
+        numbers, slots = len(self) + np.arange(len(hashes), dtype=np.int32), _slot(hashes)
+        self._hashes.extend(hashes)
+        while len(numbers):
+            free = np.flatnonzero(self._slots[slots] < 0)
+            taken, which = np.unique(slots[free], return_index=True)  # one of those that want the same slot
+            self._slots[taken] = numbers[free[which]]
+            numbers, slots = np.delete(numbers, free[which]), (np.delete(slots, free[which]) + 1) % len(self._slots)
+
+    def _learn(self, data: Array, starts: Array, stops: Array) -> None:
+        raw = data.tobytes()
+        chunks = [
+            raw[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
+        ]
+        ids, lengths = self._speller.spell(chunks)
+        self.rows.extend(len(self.ids) + np.cumsum(lengths) - lengths)
+        self.lengths.extend(lengths)
+        self.ids.extend(ids)
+        self.words.extend(~self._continues[ids])
+        self.ends.extend(ends_of(chunks))
+        self.starts.extend(starts_of(chunks))
+        self.chinese.extend(np.array([is_chinese(chunk) for chunk in chunks], bool))
+        sizes = stops - starts
+        self._places.extend(len(self._bytes) + np.cumsum(sizes) - sizes)
+        self._sizes.extend(sizes)
+        self._bytes.extend(data[ranges(starts, sizes)])
+        self._seen.extend(np.zeros(len(chunks), np.int32))
+
+    def _keep_what_was_seen_again(self) -> None:
+        """Forget the other chunks; the first ones stay."""
+        seen = self._seen[:]
+        seen[: len(self._firsts)] = np.iinfo(np.int32).max
+        kept = np.flatnonzero((seen > 1) & (self._sizes[:] <= KEPT_BYTES))  # [K]
+        if len(kept) > KEPT_TYPES:
+            kept = np.sort(kept[np.argpartition(-seen[kept], KEPT_TYPES)[:KEPT_TYPES]])
+        lengths, sizes, hashes = self.lengths[kept], self._sizes[kept], self._hashes[kept]
+        tokens, content = ranges(self.rows[kept], lengths), ranges(self._places[kept], sizes)
+        for column in (self.ids, self.words):
+            column.replace(column[tokens])
+        self._bytes.replace(self._bytes[content])
+        for column in (self.lengths, self._sizes, self.ends, self.starts, self.chinese):
+            column.replace(column[kept])
+        self.rows.replace(np.cumsum(lengths) - lengths)
+        self._places.replace(np.cumsum(sizes) - sizes)
+        self._seen.replace(seen[kept] // 2)
+        self._hashes.replace(hashes[:0])
+        self._slots[:] = -1
+        self._insert(hashes)
+
+
+def _shifted(shifts: Array, starts: Array, size: int) -> Array:
+    """The place of each byte from the first chunk on, plus the shift of the chunk it is in or follows, [B - first]."""
+    return np.repeat(shifts, np.diff(starts, append=np.int32(size))) + np.arange(starts[0], size, dtype=np.int32)
+
+
+def _slot(hashes: Array) -> Array:
+    return (hashes >> np.uint64(64 - SLOT_BITS)).astype(np.int64)
