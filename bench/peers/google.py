@@ -21,6 +21,8 @@ from bench.peer import HOME
 from bench.pipe import Array
 
 LENGTH, RATE, SHORT = 128, 0.15, 0.1
+COPIES = 5
+"""of the text, each with pairs and masks of its own, as in the command that Google gives"""
 MOST_MASKS = 20
 LONGEST_WORD = 100
 TRIES = 10
@@ -57,7 +59,7 @@ def _write(tokenizer: Tokenizer, text: str, path: Path) -> None:
     draw.shuffle(documents)
     words = list(tokenizer.ids)
     with path.open("w", encoding="utf-8") as out:
-        for at in range(len(documents)):
+        for at in COPIES * list(range(len(documents))):
             for instance in _instances(documents, at, words, draw):
                 ids = [tokenizer.ids[token] for token in instance["tokens"]]
                 ids += [0] * (LENGTH - len(ids))

@@ -18,7 +18,7 @@ from bertkit.text.lexicon import Lexicon
 from bertkit.text.ranges import ranges
 from bertkit.text.segment import Segment
 from bertkit.text.sentences import BREAKS, Rules, Splitter
-from bertkit.text.spelling import Speller
+from bertkit.text.spelling import require_chunks
 from bertkit.text.table import Table
 from bertkit.text.tokenizer import Tokenizer
 
@@ -72,7 +72,7 @@ class Bulk:
         lexicons: Mapping[str, Lexicon] | None = None,
     ) -> None:
         self._splitter, self._segment, self._lexicons = splitter or Rules(), segment, lexicons or {}
-        Speller(tokenizer).require(_PROBE, spaced(_PROBE).split())
+        require_chunks(tokenizer, _PROBE, spaced(_PROBE).split())
         self._table = Table(tokenizer, list(_OURS))
 
     def read(self, text: str) -> Tokens:

@@ -8,7 +8,7 @@ punctuation mark, so the tokens of a text are the tokens of its chunks in a row.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,11 @@ def is_chinese(chunk: str) -> bool:
     (True, False, False)
     """
     return len(chunk) == 1 and chunk > "\u3000" and _ONE.match(chunk) is not None
+
+
+def are_chinese(chunks: Sequence[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """`is_chinese` each, [N]."""
+    return np.array([is_chinese(chunk) for chunk in chunks], bool)
 
 
 def has_chinese(text: str) -> bool:

@@ -66,7 +66,6 @@ BREAKS = np.array([[start in _AFTER.get(end, ()) for start in Start] for end in 
 """[End, Start] -> whether a sentence ends between the two."""
 
 ENDING = WIDE_MARKS + "!?.…"
-_LAST = frozenset(ENDING + CLOSERS)
 OPENERS = "\"'([{«“‘‹„「『（【《〈［｛`¿¡*_"
 _LINE = re.compile(r"\r\n?|\n")
 _LETTERS = re.compile(r"[^\W\d_]+(?=['’]|[^\w-]*$)")
@@ -149,14 +148,12 @@ def start_of(chunk: str) -> Start:
 
 def ends_of(chunks: Sequence[str]) -> Array:
     """`end_of` each, [N]."""
-    inside = int(End.INSIDE)
-    return np.frombuffer(bytes([end_of(chunk) if chunk[-1] in _LAST else inside for chunk in chunks]), np.int8)
+    return np.frombuffer(bytes(map(end_of, chunks)), np.int8)
 
 
 def starts_of(chunks: Sequence[str]) -> Array:
     """`start_of` each, [N]."""
-    small = int(Start.SMALL)
-    return np.frombuffer(bytes([small if chunk[0].islower() else start_of(chunk) for chunk in chunks]), np.int8)
+    return np.frombuffer(bytes(map(start_of, chunks)), np.int8)
 
 
 class Splitter(Protocol):

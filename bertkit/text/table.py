@@ -9,28 +9,35 @@ Letters: B bytes of a text · C chunks in it · N chunks in the table · T their
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bertkit.text.chunks import is_chinese
+from bertkit.text.chunks import CLOSERS, are_chinese
 from bertkit.text.ranges import ranges
-from bertkit.text.sentences import ends_of, starts_of
+from bertkit.text.sentences import ENDING, ends_of, starts_of
 from bertkit.text.spelling import Speller
 from bertkit.text.tokenizer import Tokenizer
 from bertkit.text.wordpiece import CONTINUES
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-MOST_TYPES, MOST_BYTES = 130_000, 4_000_000
+MOST_TYPES, MOST_BYTES = 250_000, 5_000_000
 """chunks in the table, and their bytes; beyond them only those stay that were seen again: most never are"""
-KEPT_TYPES, KEPT_BYTES = 90_000, 100
+KEPT_TYPES, KEPT_BYTES = 150_000, 100
 """chunks that stay at most, and the bytes of the longest"""
 BLOCK_TYPES, TOKENS_PER_TYPE = 30_000, 5
 """new chunks that a block of text may bring, and tokens of a chunk: there is room for so many from the beginning"""
 SLOT_BITS = 20
-"""slots of the hash table, as a power of two: eight for each chunk"""
+"""slots of the hash table, as a power of two: four for each chunk"""
 _SPACES = b" \t\n\r"
+_ASCII = 0x7F
+_BYTES = np.arange(256)
+_IS_SMALL = (ord("a") <= _BYTES) & (ord("z") >= _BYTES)
+"""bytes that make a chunk start in the ordinary way"""
+_MAY_END = np.isin(_BYTES, list((CLOSERS + ENDING).encode())) | (_BYTES > _ASCII)
+"""bytes at the end of a chunk that may end a sentence"""
 
 
 class Column:
@@ -45,6 +52,10 @@ class Column:
     def __getitem__(self, at: Any) -> Array:
         found: Array = self._array[: self._size][at]
         return found
+
+    def take(self, at: Array) -> Array:
+        """The values at these places; beyond the last one it is the last."""
+        return self._array[: self._size].take(at, mode="clip")
 
     def extend(self, values: Array) -> None:
         """Put values behind the last one."""
@@ -137,17 +148,17 @@ class Table:
 
     def _is_written(self, data: Array, solid: Array, starts: Array, stops: Array, found: Array) -> bool:
         """Whether every chunk is what the table says of its number."""
-        places = _shifted(self._places[found] - starts, starts, len(data))  # of each byte in the table
-        written = self._bytes[np.minimum(places, len(self._bytes) - 1)] == data[starts[0] :]
-        sized = np.array_equal(self._sizes[found], stops - starts)
+        places = _shifted(self._places.take(found) - starts, starts, len(data))  # of each byte in the table
+        written = self._bytes.take(places) == data[starts[0] :]
+        sized = np.array_equal(self._sizes.take(found), stops - starts)
         return sized and bool(np.all(written | ~solid[starts[0] :]))
 
     def _looked_up(self, hashes: Array) -> Array:
         """The number of the chunk with each hash, -1 where there is none, [C]."""
         slots = _slot(hashes)
-        found = self._slots[slots]
+        found = self._slots.take(slots)
         others = np.flatnonzero(found >= 0)
-        while len(others := others[self._hashes[found[others]] != hashes[others]]):
+        while len(others := others[self._hashes.take(found[others]) != hashes[others]]):
             slots[others] = (slots[others] + 1) % len(self._slots)
             found[others] = self._slots[slots[others]]
             others = others[found[others] >= 0]
@@ -164,23 +175,20 @@ class Table:
             numbers, slots = np.delete(numbers, free[which]), (np.delete(slots, free[which]) + 1) % len(self._slots)
 
     def _learn(self, data: Array, starts: Array, stops: Array) -> None:
-        raw = data.tobytes()
-        chunks = [
-            raw[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
-        ]
-        ids, lengths = self._speller.spell(chunks)
+        ids, lengths = self._speller.spell(data, starts, stops)
         self.rows.extend(len(self.ids) + np.cumsum(lengths) - lengths)
         self.lengths.extend(lengths)
         self.ids.extend(ids)
         self.words.extend(~self._continues[ids])
-        self.ends.extend(ends_of(chunks))
-        self.starts.extend(starts_of(chunks))
-        self.chinese.extend(np.array([is_chinese(chunk) for chunk in chunks], bool))
+        first, last = data[starts], data[stops - 1]
+        self.ends.extend(_each(ends_of, data, starts, stops, _MAY_END[last]))
+        self.starts.extend(_each(starts_of, data, starts, stops, ~_IS_SMALL[first]))
+        self.chinese.extend(_each(are_chinese, data, starts, stops, first > _ASCII))
         sizes = stops - starts
         self._places.extend(len(self._bytes) + np.cumsum(sizes) - sizes)
         self._sizes.extend(sizes)
         self._bytes.extend(data[ranges(starts, sizes)])
-        self._seen.extend(np.zeros(len(chunks), np.int32))
+        self._seen.extend(np.zeros(len(sizes), np.int32))
 
     def _keep_what_was_seen_again(self) -> None:
         """Forget the other chunks; the first ones stay."""
@@ -207,6 +215,15 @@ class Table:
 def _shifted(shifts: Array, starts: Array, size: int) -> Array:
     """The place of each byte from the first chunk on, plus the shift of the chunk it is in or follows, [B - first]."""
     return np.repeat(shifts, np.diff(starts, append=np.int32(size))) + np.arange(starts[0], size, dtype=np.int32)
+
+
+def _each(function: Callable[[Sequence[str]], Array], data: Array, starts: Array, stops: Array, which: Array) -> Array:
+    """What a function says of those chunks of a text that may be other than 0, [C]."""
+    found, at = np.zeros(len(starts), np.int8), np.flatnonzero(which)
+    raw = data.tobytes()
+    bounds = zip(starts[at].tolist(), stops[at].tolist(), strict=True)
+    found[at] = function([raw[start:stop].decode("utf-8", "surrogatepass") for start, stop in bounds])
+    return found
 
 
 def _slot(hashes: Array) -> Array:
