@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+CORPUS = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -25,13 +27,23 @@ def test_the_two_commands_are_there() -> None:
     assert first == ["make demo", "make test"]
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands write; later ones read what earlier ones wrote."""
+    return tmp_path_factory.mktemp("readme")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_readme_commands(command: str, tmp_path: Path) -> None:
-    for output in ("vectors.npy", "page.html", "google-minilm"):
-        command = command.replace(f" {output}", f" {tmp_path / output}")
+def test_readme_commands(command: str, place: Path) -> None:
+    for output in ("vectors.npy", "page.html", "google-minilm", "audit.html", "vocabulary", "shards"):
+        command = command.replace(f" {output}", f" {place / output}")
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     expected = {
+        "corpus audit": "python-docs: ",
+        "vocab train": "tokens per word",
+        "corpus build": "bytes per id  2",
+        "corpus inspect": "Examples 0 to 2 of ",
         "make demo": "cosine",
         "info": "22,713,216",
         "tokenize": "##ffa",
@@ -50,6 +62,15 @@ def test_readme_python(snippet: str, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     assert "(3, 384)" in shown
     assert len([line for line in snippet.splitlines() if line]) <= 5
+
+
+def test_corpus_python(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    names: dict[str, Any] = {}
+    for snippet in blocks(CORPUS, "python"):
+        exec(compile(snippet, "corpus.md", "exec"), names)
+    assert names["corpus"].tokens.sum() > 100_000
+    assert set(names["batch"].labels) == {"next"}
 
 
 def test_guide_python(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,8 @@ from bertkit.errors import BertkitError
 if TYPE_CHECKING:
     from bertkit.corpus.source import File
 
+UNKNOWN = 0.02
+"""share of unknown tokens beyond which a vocabulary is not made for a text"""
 BUILD_EXAMPLE = "bertkit corpus build texts/ --tokenizer minilm --output shards --workers 2"
 
 app = typer.Typer(help="Raw text to shards of tokens for pre-training, and a look at both.", no_args_is_help=True)
@@ -85,12 +87,14 @@ def build(
 
     Killed or stopped at any moment, the same command goes on where it was; the result is the same to the byte.
     """
+    from bertkit import artifact
     from bertkit.cli.progress import reading
     from bertkit.corpus.build import Options, workers_within
     from bertkit.corpus.build import build as make
     from bertkit.weights import find, folder
 
     count = workers_within(bytes_of("--max-ram", max_ram), workers)
+    artifact.require_free(output, overwrite=overwrite)
     found = sources(paths, source, format, field, BUILD_EXAMPLE)
     options = Options(on_error.value, sentences.value, words.value, dictionary, _lexicons(lexicon or []))
     opened = folder.read_tokenizer(folder.home(find.find(tokenizer)))
@@ -105,6 +109,12 @@ def build(
     typer.echo(to_json(shown) if as_json else to_text(shown))
     for line in index["skipped_lines"]:
         typer.echo(f"bertkit: left out: {line}", err=True)
+    if index["unknown"] > UNKNOWN * index["tokens"]:
+        typer.echo(
+            f"bertkit: {index['unknown'] / index['tokens']:.1%} of the tokens are [UNK]: the vocabulary of {tokenizer} "
+            "does not fit this text. To make one that does: bertkit vocab train --help",
+            err=True,
+        )
     typer.echo(f"bertkit: wrote {output}. Next: bertkit corpus inspect {output}", err=True)
 
 
@@ -129,5 +139,5 @@ def _shown(index: dict[str, Any], found: list[File]) -> dict[str, Any]:
     read = sum(file["size"] for file in index["sources"])
     names = ("documents", "sentences", "words", "tokens")
     facts = {"files": len(index["sources"]), "bytes": read, **{name: index[name] for name in names}}
-    facts |= {"shards": len(index["shards"]), "bytes_per_id": index["bytes_per_id"]}
+    facts |= {"unknown": index["unknown"], "shards": len(index["shards"]), "bytes_per_id": index["bytes_per_id"]}
     return {**facts, "skipped": index["skipped"]} if index["skipped"] else facts

@@ -71,7 +71,9 @@ def sources(
     """The files that a command line names, or the text that Python brings along."""
     from bertkit.corpus import source as reading
 
-    if bool(paths) == bool(source):
+    if paths and source:
+        raise BertkitError(f"give {paths[0]} or --source {source.value}, not both. Example: {example}")
+    if not paths and not source:
         raise BertkitError(f"give files, folders or patterns, or --source python-docs. Example: {example}")
     if source is not None:
         if format is not None or field != FIELD:

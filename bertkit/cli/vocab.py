@@ -82,13 +82,14 @@ def train(
 
     The same texts and options give the same files. Counts are exact for a corpus of any size.
     """
-    memory = bytes_of("--max-ram", max_ram)
-    found = sources(paths, source, format, field, TRAIN_EXAMPLE)
-
+    from bertkit import artifact
     from bertkit.cli.progress import reading
     from bertkit.vocab.kind import Options
     from bertkit.vocab.train import train as make
 
+    memory = bytes_of("--max-ram", max_ram)
+    artifact.require_free(output, overwrite=overwrite)
+    found = sources(paths, source, format, field, TRAIN_EXAMPLE)
     options = Options(size, cased, min_count, unused, tuple(special or ()), alphabet, held_out)
     left: list[Skipped] = []
     skip = left.append if on_error is OnError.SKIP else None

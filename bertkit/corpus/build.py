@@ -92,7 +92,8 @@ def build(
         index = _index(settings, tokenizer, files, shards, skipped)
         if not index["tokens"]:
             shutil.rmtree(partial)
-            raise BertkitError(f"the corpus is empty: there is no text in {', '.join(x.name for x in sources[:3])}")
+            left = f". What was left out: {skipped[0]}" if skipped else ""
+            raise BertkitError(f"the corpus is empty: there is no text in {_named(sources)}{left}")
         with artifact.directory(output, "corpus", overwrite=overwrite, facts={"tokens": index["tokens"]}) as content:
             for made in shards:
                 _link(partial / made["file"], content / made["file"])
@@ -116,8 +117,20 @@ def _is_chinese(tokenizer: Tokenizer) -> bool:
     return sum(map(is_chinese, tokenizer.vocabulary)) >= CHINESE_CHARACTERS
 
 
+def _named(sources: list[File]) -> str:
+    return ", ".join(file.name for file in sources[:3]) + (", …" if len(sources) > 3 else "")
+
+
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Of a list of words or phrases, which must be UTF-8."""
+    try:
+        data = path.read_bytes()
+        data.decode("utf-8")
+    except OSError as error:
+        raise BertkitError(f"{path} cannot be read: {error.strerror}. Give a file with a word on each line") from error
+    except UnicodeDecodeError as error:
+        raise BertkitError(f"{path} is not UTF-8 at byte {error.start + 1}: write a word on each line") from None
+    return hashlib.sha256(data).hexdigest()
 
 
 def _digest_of(told: Message, data: bytes) -> str:
@@ -158,9 +171,10 @@ def _own(partial: Path, settings: Message) -> Iterator[None]:
             raise BertkitError(f"{partial} is being written by another process. Wait for it, or stop it") from None
         note = partial / "settings.json"
         before = json.loads(note.read_text(encoding="utf-8")) if note.is_file() else settings
-        if before != settings:
-            old, new = ({**told, **told.get("options", {})} for told in (before, settings))
-            differs = ", ".join(sorted(name for name in new if name != "options" and old.get(name) != new[name]))
+        old, new = ({**told, **told.get("options", {})} for told in (before, settings))
+        # what was made before an error is right whatever shall happen to errors
+        differs = ", ".join(sorted(name for name in {*new} - {"options", "on_error"} if old.get(name) != new[name]))
+        if differs:
             raise BertkitError(
                 f"{partial} holds the unfinished work of a command with another {differs}. Repeat that command to "
                 f"finish it, or delete {partial}"
@@ -179,8 +193,8 @@ def _make(
     progress: Callable[[int], None] | None,
 ) -> tuple[list[Message], list[Skipped]]:
     """The facts of every shard, in order; what is there already is not made again."""
-    done, skipped = _Done(partial), list[Skipped]()
     options = settings["options"]
+    done, skipped = _Done(partial, options["on_error"] == "skip"), list[Skipped]()
     skip = skipped.append if options["on_error"] == "skip" else None
     firsts: dict[int, Piece] = {}
     digests: dict[int, str] = {}
@@ -202,7 +216,7 @@ def _make(
         answer = done.answers[number]
         skipped += [Skipped(*found) for found in answer["skipped"]]
         if answer["tokens"]:
-            counts = {name: answer[name] for name in COUNTED}
+            counts = {name: answer[name] for name in (*COUNTED, "unknown")}
             shards.append({"file": name_of(number), **counts, "source": first.file.name, "line": first.line})
     return shards, sorted(skipped)
 
@@ -220,7 +234,7 @@ def _answers(jobs: Iterator[tuple[Message, bytes]], settings: Message, workers: 
 class _Done:
     """The shards that are finished: a line for each, written when the shard is on the disk."""
 
-    def __init__(self, partial: Path) -> None:
+    def __init__(self, partial: Path, skips: bool) -> None:
         self._path = partial / "done.jsonl"
         self.answers: dict[int, Message] = {}
         self._digests: dict[int, str] = {}
@@ -228,7 +242,8 @@ class _Done:
             for line in self._path.read_bytes().splitlines(keepends=True):
                 with suppress(ValueError, KeyError, TypeError):  # a line that a kill cut off is no line
                     found = json.loads(line)
-                    if not found["tokens"] or (partial / name_of(found["number"])).is_file():
+                    whole = skips or not found["skipped"]
+                    if whole and (not found["tokens"] or (partial / name_of(found["number"])).is_file()):
                         self.answers[found["number"]] = found
                         self._digests[found["number"]] = found.pop("digest")
 
@@ -246,7 +261,7 @@ class _Done:
 def _index(
     settings: Message, tokenizer: Tokenizer, files: list[Fingerprint], shards: list[Message], skipped: list[Skipped]
 ) -> dict[str, Any]:
-    totals = {name: sum(made[name] for made in shards) for name in COUNTED}
+    totals = {name: sum(made[name] for made in shards) for name in (*COUNTED, "unknown")}
     return {
         **settings,
         "vocabulary": len(tokenizer),

@@ -147,7 +147,9 @@ def _text(found: Any, field: str) -> str:
     if found is None:
         return ""
     if not isinstance(found, str):
-        raise BertkitError(f"has a {type(found).__name__} where the text should be. Choose a field with --field")
+        kind = type(found).__name__
+        how = "Write one object on each line" if kind == "list" else "Choose a field with --field"
+        raise BertkitError(f"has a {kind} where the text should be. {how}")
     # half a character, a JSON escape cut in two: no file could hold it
     return found if found.isascii() else found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

@@ -149,7 +149,7 @@ class Refuser:
     def __call__(self, line: int, reason: str) -> None:
         found = Skipped(self._file, self._line + line, reason)
         if self._skip is None:
-            raise BertkitError(f"{found}. Correct it, or leave such lines out with --on-error skip")
+            raise BertkitError(f"{found}. Correct it, or leave out what cannot be read: --on-error skip")
         self._skip(found)
 
 
@@ -278,7 +278,7 @@ class _Place:
 
 def _stream(file: File, refuse: Refuser, read: Callable[[Fingerprint], None], at: _Place) -> Iterator[bytes]:
     """The bytes of a file, some at a time; its fingerprint is told when all were read."""
-    line = 0
+    line, hashed = 0, None
     try:
         if _suffix(file.path) == _PARQUET:
             yield from _rows(file)
@@ -286,16 +286,18 @@ def _stream(file: File, refuse: Refuser, read: Callable[[Fingerprint], None], at
             hashed = _Hashed(raw)
             if _suffix(file.path) != _PARQUET:
                 opened = _open(hashed)
-                while block := opened.read(_READ):
+                some = getattr(opened, "read1", opened.read)  # packed text up to where it is broken
+                while block := some(_READ):
                     line += block.count(b"\n")
                     at.bytes = hashed.size
                     yield block
             while hashed.read(_READ):  # what a reader leaves at the end belongs to the file as well
                 pass
-        at.bytes = hashed.size
-        read(Fingerprint(file.name, hashed.size, hashed.digest.hexdigest()))
     except _BROKEN as error:
         refuse(line, f"the file cannot be read further: {getattr(error, 'strerror', None) or error}")
+    if hashed is not None:
+        at.bytes = hashed.size
+        read(Fingerprint(file.name, hashed.size, hashed.digest.hexdigest()))
 
 
 class _Hashed(io.RawIOBase):

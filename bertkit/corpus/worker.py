@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
 
 from bertkit.corpus import shard, source
 from bertkit.corpus.crew import Message, receive, send
@@ -28,6 +31,7 @@ class Worker:
         self._directory = Path(settings["directory"])
         self._skips = settings["on_error"] == "skip"
         tokenizer = Tokenizer.load(self._directory / TOKENIZER)
+        self._unknown = tokenizer.unk_id
         self._bulk = Bulk(
             tokenizer,
             SPLITTERS[settings["sentences"]](),
@@ -44,6 +48,7 @@ class Worker:
             shard.write(self._directory / name_of(job["number"]), tokens)
         counts = len(tokens.ids), int(tokens.words.sum()), len(tokens.sentences), len(tokens.documents)
         answer: Message = dict(zip(COUNTED, counts, strict=True))
+        answer["unknown"] = int(np.count_nonzero(tokens.ids == self._unknown))
         return {**answer, "number": job["number"], "skipped": [list(found) for found in skipped]}
 
 
@@ -99,7 +104,10 @@ def main() -> None:
             answer = worker(*job)
         except BertkitError as error:
             answer = {"error": str(error)}
-        send(pipe_out, answer)
+        try:
+            send(pipe_out, answer)
+        except BrokenPipeError:  # nobody listens any more
+            os._exit(1)  # without another word from what was to be written
 
 
 if __name__ == "__main__":

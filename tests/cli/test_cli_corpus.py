@@ -378,7 +378,7 @@ def test_audit_skips_and_lists(run: Bertkit, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ([], "give files, folders or patterns, or --source python-docs. Example: bertkit corpus audit"),
-        (["raw.txt", "--source", "python-docs"], "give files, folders or patterns, or --source python-docs"),
+        (["raw.txt", "--source", "python-docs"], "give raw.txt or --source python-docs, not both"),
         (["--source", "python-docs", "--field", "body"], "is plain text: leave out --format and --field"),
         (["--source", "python-docs", "--format", "wiki"], "is plain text: leave out --format and --field"),
         (["raw.txt", "--field", "body"], "--field body is for jsonl and parquet, and raw.txt is txt: leave it out"),

@@ -231,12 +231,14 @@ def test_an_empty_corpus(tokenizer: Tokenizer, tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_bad_lines_stop_or_are_listed(tokenizer: Tokenizer, tmp_path: Path, workers: int) -> None:
     (tmp_path / "a.txt").write_bytes(b"the cat\n\nthe d\xffog\n\na mat\n")
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(os.urandom(5000))[:3000])
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(os.urandom(5000))[:15])
     sources = files([str(tmp_path)])
     with pytest.raises(BertkitError, match=r"a.txt, line 3: is not UTF-8 at byte 6 \(0xff\)"):
         build(sources[:1], tokenizer, tmp_path / "shards", workers=workers)
     with pytest.raises(BertkitError, match=r"b.txt.gz, line 1: the file cannot be read further"):
         build(sources[1:], tokenizer, tmp_path / "packed", workers=workers)
+    again = build(sources[:1], tokenizer, tmp_path / "shards", Options(on_error="skip"), workers=workers)
+    assert again["skipped"] == 1, "the advice of the error can be followed"
     index = build(sources, tokenizer, tmp_path / "skipped", Options(on_error="skip"), workers=workers)
     assert index["documents"] == 2
     assert [line.partition(": ")[0].rpartition("/")[2] for line in index["skipped_lines"]][:1] == ["a.txt, line 3"]
@@ -353,3 +355,29 @@ def test_hostile_shards(tokenizer: Tokenizer, tmp_path: Path) -> None:
             shard.words(0, len(shard))
         except BertkitError as error:
             assert "is no shard" in str(error)  # noqa: PT017
+
+
+def test_a_broken_file_gives_what_can_be_read(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    text = "\n\n".join(f"the cat {number} sat on a mat {random.Random(number).random()}" for number in range(20_000))
+    packed = gzip.compress(text.encode())
+    (tmp_path / "cut.txt.gz").write_bytes(packed[: len(packed) // 2])
+    index = build(files([str(tmp_path)]), tokenizer, tmp_path / "shards", Options(on_error="skip"))
+    assert 9_000 < index["documents"] < 11_000
+    assert len(index["sources"]) == index["skipped"] == 1
+    (tmp_path / "none.txt.gz").write_bytes(packed[:20])
+    with pytest.raises(BertkitError, match=r"the corpus is empty: .*left out: .*none.txt.gz, line 1: the file"):
+        build(files([str(tmp_path / "none.txt.gz")]), tokenizer, tmp_path / "none", Options(on_error="skip"))
+
+
+def test_lists_that_cannot_be_read(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match=r"nope.txt cannot be read: No such file"):
+        Options(dictionary=tmp_path / "nope.txt").settings(tokenizer)
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(BertkitError, match=r"latin.txt is not UTF-8 at byte 4"):
+        Options(lexicons={"a": tmp_path / "latin.txt"}).settings(tokenizer)
+
+
+def test_unknown_tokens_are_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the cat sat. xyzzy xyzzy")
+    index = build(files([str(tmp_path)]), tokenizer, tmp_path / "shards")
+    assert index["unknown"] == 2

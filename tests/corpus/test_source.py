@@ -143,7 +143,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     ]
     path.write_bytes(b"\n".join(rows))
     with pytest.raises(
-        BertkitError, match=r"a.jsonl, line 2: is not UTF-8 at byte 14 \(0xe9\)\. Correct it, or leave s"
+        BertkitError, match=r"a.jsonl, line 2: is not UTF-8 at byte 14 \(0xe9\)\. Correct it, or leave out"
     ):
         documents(path)
     left: list[Skipped] = []
