@@ -87,14 +87,13 @@ def build(
 
     Killed or stopped at any moment, the same command goes on where it was; the result is the same to the byte.
     """
-    from bertkit import artifact
     from bertkit.cli.progress import reading
-    from bertkit.corpus.build import Options, workers_within
+    from bertkit.corpus.build import Options, require_free, workers_within
     from bertkit.corpus.build import build as make
     from bertkit.weights import find, folder
 
     count = workers_within(bytes_of("--max-ram", max_ram), workers)
-    artifact.require_free(output, overwrite=overwrite)
+    require_free(output, overwrite)
     found = sources(paths, source, format, field, BUILD_EXAMPLE)
     options = Options(on_error.value, sentences.value, words.value, dictionary, _lexicons(lexicon or []))
     opened = folder.read_tokenizer(folder.home(find.find(tokenizer)))

@@ -25,6 +25,7 @@ from bertkit.corpus.worker import COUNTED, DICTIONARY, LEXICONS, TOKENIZER, Work
 from bertkit.errors import BertkitError, look_up
 from bertkit.text import Tokenizer
 from bertkit.text.chunks import is_chinese
+from bertkit.text.files import read_object
 from bertkit.text.sentences import SPLITTERS
 
 VERSION = 1
@@ -82,10 +83,13 @@ def build(
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """Write the corpus at `output`; what its index says. `progress` hears how many bytes of files were read."""
-    partial = output.with_name(f"{output.name}.partial")
+    partial = _partial(output)
     settings = {"version": VERSION, "tokenizer": tokenizer.fingerprint, "options": options.settings(tokenizer)}
-    artifact.require_free(output, overwrite=overwrite)
+    require_free(output, overwrite)
     with _own(partial, settings):
+        if not overwrite and (output / INDEX).is_file():  # it was killed when only the partial was to go
+            shutil.rmtree(partial)
+            return read_object(output / INDEX)
         _equip(partial, tokenizer, options)
         files: list[Fingerprint] = []
         shards, skipped = _make(sources, partial, settings, workers, files.append, progress)
@@ -101,6 +105,16 @@ def build(
             (content / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False), encoding="utf-8")
         shutil.rmtree(partial)
     return index
+
+
+def require_free(output: Path, overwrite: bool) -> None:
+    """Refuse a place that is taken, unless an unfinished command has its work beside it."""
+    if overwrite or not _partial(output).is_dir():
+        artifact.require_free(output, overwrite=overwrite)
+
+
+def _partial(output: Path) -> Path:
+    return output.with_name(f"{output.name}.partial")
 
 
 def workers_within(memory: int, asked: int) -> int:

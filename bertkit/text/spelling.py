@@ -106,20 +106,22 @@ class _WordPiece:
 
     def __init__(self, vocabulary: dict[str, int], model: Any) -> None:
         mark = model.continuing_subword_prefix
-        self._first = {**vocabulary, _END: _END_ID}
+        longest = model.max_input_chars_per_word
+        self._first = {token: i for token, i in vocabulary.items() if len(token) <= longest} | {_END: _END_ID}
         self._next = {token.removeprefix(mark): i for token, i in vocabulary.items() if token.startswith(mark)}
         self._unknown = vocabulary[model.unk_token]
-        self._longest = model.max_input_chars_per_word
+        self._longest = longest
 
     def ids(self, words: Iterable[str]) -> Array:
         """The tokens of all words in a row, [T]."""
         found: list[int] = []
+        whole, append = self._first.get, found.append
         for word in words:
-            token = self._first.get(word)
-            if token is not None and len(word) <= self._longest:
-                found.append(token)
-            else:
+            token = whole(word)
+            if token is None:
                 found += self._spelled(word)
+            else:
+                append(token)
         return np.array(found, np.int64)
 
     def _spelled(self, word: str) -> list[int]:

@@ -9,7 +9,8 @@ Letters: B bytes of a text · C chunks in it · N chunks in the table · T their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ BLOCK_TYPES, TOKENS_PER_TYPE = 30_000, 5
 """new chunks that a block of text may bring, and tokens of a chunk: there is room for so many from the beginning"""
 SLOT_BITS = 20
 """slots of the hash table, as a power of two: four for each chunk"""
+WORD, LONG = 8, 256
+"""bytes that are looked at together; a chunk of more bytes than LONG is looked at alone"""
+
+_MASKS = np.array([2 ** (8 * size) - 1 for size in range(WORD + 1)], np.uint64)
+"""what is kept of a word of which so many bytes belong to a chunk"""
 _SPACES = b" \t\n\r"
 _ASCII = 0x7F
 _BYTES = np.arange(256)
@@ -57,11 +63,15 @@ class Column:
         """The values at these places; beyond the last one it is the last."""
         return self._array[: self._size].take(at, mode="clip")
 
+    def windows(self) -> Array:
+        """The eight bytes from each byte on as a number."""
+        return _windows(self._array)
+
     def extend(self, values: Array) -> None:
         """Put values behind the last one."""
         size = self._size + len(values)
-        if size > len(self._array):
-            self._array = np.concatenate([self[:], np.empty(max(size, 2 * self._size) - self._size, self._array.dtype)])
+        if size + WORD > len(self._array):
+            self._array = np.concatenate([self[:], np.zeros(max(size, self._size) + WORD, self._array.dtype)])
         self._array[self._size : size] = values
         self._size = size
 
@@ -89,8 +99,8 @@ class Table:
         self.chinese = Column(bool, types)
         """whether each chunk is a Chinese character, [N]"""
         self._bytes = Column(np.uint8, MOST_BYTES)
-        self._places, self._sizes = Column(np.int32, types), Column(np.int32, types)
-        """all chunks as they are written in a row, [Q]; the first byte of each, and how many it has, [N]"""
+        self._places, self._sizes, self._heads = Column(np.int32, types), Column(np.int32, types), Column("<u8", types)
+        """all chunks as they are written in a row, [Q]; the place of each, how many it has, and the first eight, [N]"""
         self._hashes, self._seen = Column(np.uint64, types), Column(np.int32, types)
         """the hash of each, and how often it was seen, what is long ago counted less, [N]"""
         self._slots = np.empty(2**SLOT_BITS, np.int32)
@@ -105,26 +115,26 @@ class Table:
         """The number of each chunk of a text whose only white space is " \\t\\n\\r", [C]; new ones are added."""
         if len(self) > MOST_TYPES or len(self._bytes) > MOST_BYTES:
             self._keep_what_was_seen_again()
-        data = np.frombuffer(f" {text} ".encode("utf-8", "surrogatepass"), np.uint8)  # [B]
+        data = np.frombuffer(f" {text}{' ' * WORD}".encode("utf-8", "surrogatepass"), np.uint8)  # [B]
         solid = (data != _SPACES[0]) & (data != _SPACES[1]) & (data != _SPACES[2]) & (data != _SPACES[3])
         edges = np.flatnonzero(solid[1:] != solid[:-1]).astype(np.int32) + 1
         starts, stops = edges[::2], edges[1::2]
         if not len(starts):
             return np.empty(0, np.int32)
-        found = self._found(data, starts, stops)
-        while not self._is_written(data, solid, starts, stops, found):
+        sizes = stops - starts
+        heads = _windows(data)[starts] & _MASKS[np.minimum(sizes, WORD)]
+        found = self._found(data, starts, sizes, heads)
+        while not self._is_written(data, starts, sizes, heads, found):
             self._seed += 1
             self._begin()
-            found = self._found(data, starts, stops)
+            found = self._found(data, starts, sizes, heads)
         seen = self._seen[:]
         seen += np.bincount(found, minlength=len(self)).astype(np.int32)
         return found
 
     def _begin(self) -> None:
-        """An empty table, whose hashes are made of random factors for each byte and for its place in a chunk."""
-        draw = np.random.default_rng(self._seed)
-        self._of_byte, self._of_place = draw.integers(0, 2**64, (2, 256), np.uint64)
-        self._of_byte[list(_SPACES)] = 0
+        """An empty table, with another factor to make hashes by."""
+        self._factor = np.random.default_rng(self._seed).integers(2**63, 2**64, dtype=np.uint64) | np.uint64(1)
         for column in self._columns():
             column.replace(np.empty(0))
         self._slots[:] = -1
@@ -133,25 +143,40 @@ class Table:
     def _columns(self) -> list[Column]:
         return [column for column in vars(self).values() if isinstance(column, Column)]
 
-    def _found(self, data: Array, starts: Array, stops: Array) -> Array:
-        place = _shifted(-starts, starts, len(data)).astype(np.uint8)  # of each byte in its chunk, [B - first]
-        factors = self._of_byte[data[starts[0] :]] * self._of_place[place]
-        hashes = np.add.reduceat(factors, starts - starts[0])  # [C]
+    def _found(self, data: Array, starts: Array, sizes: Array, heads: Array) -> Array:
+        hashes = self._hashed(data, starts, sizes, heads)
         found = self._looked_up(hashes)
         missing = np.flatnonzero(found < 0)
         if len(missing):
             new = missing[np.sort(np.unique(hashes[missing], return_index=True)[1])]
-            self._learn(data, starts[new], stops[new])
+            self._learn(data, starts[new], sizes[new], heads[new])
             self._insert(hashes[new])
             found[missing] = self._looked_up(hashes[missing])
         return found
 
-    def _is_written(self, data: Array, solid: Array, starts: Array, stops: Array, found: Array) -> bool:
+    def _hashed(self, data: Array, starts: Array, sizes: Array, heads: Array) -> Array:
+        """A number for each chunk, eight bytes of all of them at a time, [C]."""
+        hashes = _mixed(sizes.astype(np.uint64) * self._factor ^ heads, self._factor)
+        for which, words in _tails(_windows(data), starts, sizes):
+            hashes[which] = _mixed(hashes[which] ^ words, self._factor)
+        for chunk in np.flatnonzero(sizes > LONG).tolist():
+            digest = hashlib.blake2b(data[starts[chunk] :][: sizes[chunk]].tobytes(), digest_size=WORD)
+            hashes[chunk] = int.from_bytes(digest.digest(), "little")
+        return hashes * self._factor  # the slot is in its upper bits
+
+    def _is_written(self, data: Array, starts: Array, sizes: Array, heads: Array, found: Array) -> bool:
         """Whether every chunk is what the table says of its number."""
-        places = _shifted(self._places.take(found) - starts, starts, len(data))  # of each byte in the table
-        written = self._bytes.take(places) == data[starts[0] :]
-        sized = np.array_equal(self._sizes.take(found), stops - starts)
-        return sized and bool(np.all(written | ~solid[starts[0] :]))
+        if not (np.array_equal(self._heads.take(found), heads) and np.array_equal(self._sizes.take(found), sizes)):
+            return False
+        longer = np.flatnonzero(sizes > WORD)
+        starts, sizes, places = starts[longer], sizes[longer], self._places.take(found[longer])
+        given, known = _tails(_windows(data), starts, sizes), _tails(self._bytes.windows(), places, sizes)
+        if not all(np.array_equal(ours[1], theirs[1]) for ours, theirs in zip(given, known, strict=True)):
+            return False
+        return all(
+            np.array_equal(data[starts[chunk] :][: sizes[chunk]], self._bytes[places[chunk] :][: sizes[chunk]])
+            for chunk in np.flatnonzero(sizes > LONG).tolist()
+        )
 
     def _looked_up(self, hashes: Array) -> Array:
         """The number of the chunk with each hash, -1 where there is none, [C]."""
@@ -174,7 +199,8 @@ class Table:
             self._slots[taken] = numbers[free[which]]
             numbers, slots = np.delete(numbers, free[which]), (np.delete(slots, free[which]) + 1) % len(self._slots)
 
-    def _learn(self, data: Array, starts: Array, stops: Array) -> None:
+    def _learn(self, data: Array, starts: Array, sizes: Array, heads: Array) -> None:
+        stops = starts + sizes
         ids, lengths = self._speller.spell(data, starts, stops)
         self.rows.extend(len(self.ids) + np.cumsum(lengths) - lengths)
         self.lengths.extend(lengths)
@@ -184,7 +210,7 @@ class Table:
         self.ends.extend(_each(ends_of, data, starts, stops, _MAY_END[last]))
         self.starts.extend(_each(starts_of, data, starts, stops, ~_IS_SMALL[first]))
         self.chinese.extend(_each(are_chinese, data, starts, stops, first > _ASCII))
-        sizes = stops - starts
+        self._heads.extend(heads)
         self._places.extend(len(self._bytes) + np.cumsum(sizes) - sizes)
         self._sizes.extend(sizes)
         self._bytes.extend(data[ranges(starts, sizes)])
@@ -202,7 +228,7 @@ class Table:
         for column in (self.ids, self.words):
             column.replace(column[tokens])
         self._bytes.replace(self._bytes[content])
-        for column in (self.lengths, self._sizes, self.ends, self.starts, self.chinese):
+        for column in (self.lengths, self._sizes, self._heads, self.ends, self.starts, self.chinese):
             column.replace(column[kept])
         self.rows.replace(np.cumsum(lengths) - lengths)
         self._places.replace(np.cumsum(sizes) - sizes)
@@ -212,9 +238,24 @@ class Table:
         self._insert(hashes)
 
 
-def _shifted(shifts: Array, starts: Array, size: int) -> Array:
-    """The place of each byte from the first chunk on, plus the shift of the chunk it is in or follows, [B - first]."""
-    return np.repeat(shifts, np.diff(starts, append=np.int32(size))) + np.arange(starts[0], size, dtype=np.int32)
+def _windows(data: Array) -> Array:
+    """The eight bytes from each byte on as a number, [B - 7]; it is a view."""
+    return np.ndarray((len(data) - WORD + 1,), "<u8", data, 0, (1,))
+
+
+def _tails(windows: Array, starts: Array, sizes: Array) -> Iterator[tuple[Array, Array]]:
+    """The second eight bytes of each chunk that has them, then the third, as far as LONG."""
+    which = np.arange(len(starts))
+    for first in range(WORD, LONG, WORD):
+        which = which[sizes[which] > first]
+        if not len(which):
+            return
+        yield which, windows[starts[which] + first] & _MASKS[np.minimum(sizes[which] - first, WORD)]
+
+
+def _mixed(hashes: Array, factor: Any) -> Array:
+    product: Array = hashes * factor
+    return product ^ (product >> np.uint64(32))
 
 
 def _each(function: Callable[[Sequence[str]], Array], data: Array, starts: Array, stops: Array, which: Array) -> Array:

@@ -195,6 +195,27 @@ def test_ctrl_c_leaves_what_is_done(texts: Path, vocabulary: Path, tmp_path: Pat
     assert artifact.verify(tmp_path / "shards")
 
 
+def test_killed_at_the_very_end_it_is_done(
+    texts: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = building.shutil.rmtree
+
+    def killed(path: Path, **options: bool) -> None:
+        if Path(path).name == "shards.partial":
+            raise KeyboardInterrupt
+        remove(path, **options)
+
+    monkeypatch.setattr(building.shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        build(files([str(texts)]), tokenizer, tmp_path / "shards")
+    monkeypatch.setattr(building.shutil, "rmtree", remove)
+    made = content(tmp_path / "shards")
+    index = build(files([str(texts)]), tokenizer, tmp_path / "shards")
+    assert content(tmp_path / "shards") == made
+    assert index["documents"] == build(files([str(texts)]), tokenizer, tmp_path / "fresh")["documents"]
+    assert not (tmp_path / "shards.partial").exists()
+
+
 def test_two_at_once_and_another_command(texts: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     output = tmp_path / "shards"
     with (

@@ -49,12 +49,19 @@ def test_numbers_are_those_of_the_chunks(tokenizer: Tokenizer, monkeypatch: pyte
 
 def test_chunks_that_share_a_hash_are_told_apart(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Table(tokenizer, FIRSTS)
-    made._of_byte[:] = 1
-    made._of_byte[list(b" \t\n\r")] = 0  # now all chunks of the same length share a hash
+    made._factor = np.uint64(0)  # now all chunks share a hash
     same(made, tokenizer, "cat mat cat sat bat")
     assert made._seed == 1
     for text in texts(1, 5):
         same(made, tokenizer, text)
+
+
+def test_long_chunks_are_told_apart(tokenizer: Tokenizer) -> None:
+    made = Table(tokenizer, FIRSTS)
+    for size in (7, 8, 9, 16, 255, 256, 257, 5000):
+        chunks = ["a" * size, "a" * (size - 1) + "b", "b" + "a" * (size - 1), "a" * (size + 1)]
+        same(made, tokenizer, " ".join([*chunks, *chunks]))
+    assert made._seed == 0
 
 
 def test_what_was_seen_again_is_kept(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
