@@ -8,6 +8,7 @@ whose chunks are numbers is split by two look-ups each; `split` does the same wi
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import pairwise
@@ -154,6 +155,20 @@ def ends_of(chunks: Sequence[str]) -> Array:
 def starts_of(chunks: Sequence[str]) -> Array:
     """`start_of` each, [N]."""
     return np.frombuffer(bytes(map(start_of, chunks)), np.int8)
+
+
+def _by_pair() -> tuple[Array, Array]:
+    """For the first two bytes of a chunk (as one number): whether `start_of` must be asked, and its answer if not."""
+    pairs = np.arange(2**16)
+    first, second = pairs & 0xFF, pairs >> 8
+    small, capital = (ord("a") <= first) & (first <= ord("z")), (ord("A") <= first) & (first <= ord("Z"))
+    opening = np.isin(pairs, [ord(word[0]) | ord(word[1]) << 8 for word in _OPENING if len(word) > 1])
+    letter = np.isin(second, list(string.ascii_letters.encode()))
+    ask = ~small & ~(capital & letter & ~opening)
+    return ask, np.where(capital, Start.CAPITAL, Start.SMALL).astype(np.int8)
+
+
+MAY_START, STARTS = _by_pair()
 
 
 class Splitter(Protocol):

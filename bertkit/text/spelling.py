@@ -25,6 +25,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 TOGETHER = 500
 """chunks that the tokenizer reads as one text: it takes longer to begin a text than to read a chunk"""
 
+LATELY = 10_000
+"""words of several tokens that are remembered"""
+
 _END, _END_ID = "\n", -1
 """ends a chunk among words of ASCII"""
 _WORD = re.compile(r"[!-/:-@\[-`{-~\n]|[^!-/:-@\[-`{-~\n]+")
@@ -111,6 +114,8 @@ class _WordPiece:
         self._next = {token.removeprefix(mark): i for token, i in vocabulary.items() if token.startswith(mark)}
         self._unknown = vocabulary[model.unk_token]
         self._longest = longest
+        self._lately: dict[str, list[int]] = {}
+        """words that were spelled not long ago: rare words come again in the same text, with other marks"""
 
     def ids(self, words: Iterable[str]) -> Array:
         """The tokens of all words in a row, [T]."""
@@ -127,6 +132,14 @@ class _WordPiece:
     def _spelled(self, word: str) -> list[int]:
         if len(word) > self._longest:
             return [self._unknown]
+        found = self._lately.get(word)
+        if found is None:
+            if len(self._lately) >= LATELY:
+                self._lately.clear()
+            found = self._lately[word] = self._spell(word)
+        return found
+
+    def _spell(self, word: str) -> list[int]:
         found: list[int] = []
         start, stop, end, tokens = 0, len(word), len(word), self._first
         while start < end:

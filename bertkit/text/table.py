@@ -17,7 +17,7 @@ import numpy as np
 
 from bertkit.text.chunks import CLOSERS, are_chinese
 from bertkit.text.ranges import ranges
-from bertkit.text.sentences import ENDING, ends_of, starts_of
+from bertkit.text.sentences import ENDING, MAY_START, STARTS, ends_of, starts_of
 from bertkit.text.spelling import Speller
 from bertkit.text.tokenizer import Tokenizer
 from bertkit.text.wordpiece import CONTINUES
@@ -40,8 +40,6 @@ _MASKS = np.array([2 ** (8 * size) - 1 for size in range(WORD + 1)], np.uint64)
 _SPACES = b" \t\n\r"
 _ASCII = 0x7F
 _BYTES = np.arange(256)
-_IS_SMALL = (ord("a") <= _BYTES) & (ord("z") >= _BYTES)
-"""bytes that make a chunk start in the ordinary way"""
 _MAY_END = np.isin(_BYTES, list((CLOSERS + ENDING).encode())) | (_BYTES > _ASCII)
 """bytes at the end of a chunk that may end a sentence"""
 
@@ -128,8 +126,7 @@ class Table:
             self._seed += 1
             self._begin()
             found = self._found(data, starts, sizes, heads)
-        seen = self._seen[:]
-        seen += np.bincount(found, minlength=len(self)).astype(np.int32)
+        np.add.at(self._seen[:], found, 1)
         return found
 
     def _begin(self) -> None:
@@ -208,7 +205,8 @@ class Table:
         self.words.extend(~self._continues[ids])
         first, last = data[starts], data[stops - 1]
         self.ends.extend(_each(ends_of, data, starts, stops, _MAY_END[last]))
-        self.starts.extend(_each(starts_of, data, starts, stops, ~_IS_SMALL[first]))
+        pairs = heads & _MASKS[2]
+        self.starts.extend(_each(starts_of, data, starts, stops, MAY_START[pairs], STARTS[pairs]))
         self.chinese.extend(_each(are_chinese, data, starts, stops, first > _ASCII))
         self._heads.extend(heads)
         self._places.extend(len(self._bytes) + np.cumsum(sizes) - sizes)
@@ -254,13 +252,21 @@ def _tails(windows: Array, starts: Array, sizes: Array) -> Iterator[tuple[Array,
 
 
 def _mixed(hashes: Array, factor: Any) -> Array:
-    product: Array = hashes * factor
-    return product ^ (product >> np.uint64(32))
+    product = hashes * factor
+    mixed: Array = product ^ (product >> np.uint64(32))
+    return mixed
 
 
-def _each(function: Callable[[Sequence[str]], Array], data: Array, starts: Array, stops: Array, which: Array) -> Array:
-    """What a function says of those chunks of a text that may be other than 0, [C]."""
-    found, at = np.zeros(len(starts), np.int8), np.flatnonzero(which)
+def _each(
+    function: Callable[[Sequence[str]], Array],
+    data: Array,
+    starts: Array,
+    stops: Array,
+    which: Array,
+    others: Array | int = 0,
+) -> Array:
+    """What a function says of some chunks of a text, and what is known of the others, [C]."""
+    found, at = np.full(len(starts), others, np.int8), np.flatnonzero(which)
     raw = data.tobytes()
     bounds = zip(starts[at].tolist(), stops[at].tolist(), strict=True)
     found[at] = function([raw[start:stop].decode("utf-8", "surrogatepass") for start, stop in bounds])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import string
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from bertkit.text.sentences import Rules
+from bertkit.text.sentences import MAY_START, STARTS, Rules, start_of
 
 SENTENCES = [
     ["It works.", "It really does."],
@@ -37,6 +38,19 @@ def test_sentences_by_hand(sentences: list[str]) -> None:
 def test_a_line_break_ends_a_sentence_and_nothing_is_lost() -> None:
     assert Rules().split("no mark\nat all\n\n  \nhere") == ["no mark", "at all", "here"]
     assert Rules().split("") == []
+
+
+def test_two_bytes_tell_how_most_chunks_start() -> None:
+    told = 0
+    for first in string.printable[:94]:
+        for rest in ("", *string.printable[:94], "he", "he,", "HE", "ut's", "é"):
+            chunk = first + rest
+            head = (chunk.encode() + b"\0")[:2]
+            pair = head[0] | head[1] << 8
+            if not MAY_START[pair]:
+                told += 1
+                assert start_of(chunk) == STARTS[pair], chunk
+    assert told > 3900
 
 
 def brown(path: Path) -> list[list[str]]:
