@@ -22,7 +22,7 @@ Message = dict[str, Any]
 
 ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",  # each has a core of its own
-    "MALLOC_MMAP_THRESHOLD_": "2000000",  # glibc gives whole texts back when they are done, and keeps small arrays
+    "MALLOC_MMAP_THRESHOLD_": "1000000",  # glibc gives whole texts back when they are done, and keeps small arrays
 }
 
 
