@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bertkit.text import Tokenizer
-from tests.cli.conftest import run  # noqa: F401 - a fixture
 from tests.cli.running import Bertkit
 
 
@@ -20,7 +19,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_shown(run: Bertkit, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_shown(run: Bertkit, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     ran = run("vocab", "train", file, "-o", tmp_path / "v", "--size", 60, "--special", "[NAME]", "--held-out", 0.1)
     assert ran.code == 0, ran.err
@@ -38,7 +37,7 @@ def test_shown(run: Bertkit, file: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert "the" in run("tokenize", tmp_path / "v", "The cat").out
 
 
-def test_json(run: Bertkit, file: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_json(run: Bertkit, file: Path, tmp_path: Path) -> None:
     ran = run("vocab", "train", file, "-o", tmp_path / "v", "--size", 300, "--kind", "bpe", "--json", "--unused", 3)
     found = json.loads(ran.out)
     assert (found["kind"], found["size"], found["options"]["unused"]) == ("bpe", 300, 3)
@@ -70,7 +69,7 @@ def test_json(run: Bertkit, file: Path, tmp_path: Path) -> None:  # noqa: F811
     ],
 )
 def test_refused(
-    run: Bertkit,  # noqa: F811
+    run: Bertkit,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
@@ -87,7 +86,7 @@ def test_refused(
     assert len(ran.err.splitlines()) == 1
 
 
-def test_what_cannot_be_read_is_named(run: Bertkit, tmp_path: Path) -> None:  # noqa: F811
+def test_what_cannot_be_read_is_named(run: Bertkit, tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"cat\ncaf\xe9\ncat\n")
     ran = run("vocab", "train", tmp_path / "bad.txt", "-o", tmp_path / "v", "--on-error", "skip", "--json")
     assert ran.code == 0
