@@ -21,7 +21,21 @@ CLAIM = (
     "`bertkit corpus build` gives the same bytes with 1, 2 and 4 workers and after being killed at random moments, "
     "and needs no more memory for 2 GB of text than for 10 MB"
 )
-_TEXT = ("bulk", "chunks", "lexicon", "ranges", "segment", "sentences", "spelling", "table")
+_TEXT = (
+    *(
+        "bulk",
+        "chunks",
+        "column",
+        "lexicon",
+        "numbering",
+        "ranges",
+        "runs",
+        "segment",
+        "sentences",
+        "spelling",
+        "table",
+    ),
+)
 _BUILD = ("build", "crew", "format", "python_docs", "shard", "source", "worker")
 COVERS = (
     *(f"bertkit/text/{name}.py" for name in _TEXT),

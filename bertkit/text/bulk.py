@@ -17,7 +17,7 @@ from bertkit.text.chunks import CHINESE, has_chinese, spaced
 from bertkit.text.lexicon import Lexicon
 from bertkit.text.ranges import ranges
 from bertkit.text.segment import Segment
-from bertkit.text.sentences import BREAKS, Rules, Splitter
+from bertkit.text.sentences import BREAKS, Rules, Splitter, Start
 from bertkit.text.spelling import require_chunks
 from bertkit.text.table import Table
 from bertkit.text.tokenizer import Tokenizer
@@ -102,18 +102,20 @@ class Bulk:
 
         starts = np.zeros(len(types) + 1, bool)  # of sentences; the last is beyond the end
         if self._splitter.by_table:
-            starts[1:-1] = BREAKS[self._table.ends[types[:-1]], self._table.starts[types[1:]]]
+            ends, begins = self._table.ends.take(types[:-1]), self._table.starts.take(types[1:])
+            starts[1:-1] = BREAKS.take(ends * np.int8(len(Start)) + begins)
         starts[line] = starts[document] = True
 
-        lengths = self._table.lengths[types]
+        lengths = self._table.lengths.take(types)
         at = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))  # the first token of each chunk
-        rows = ranges(self._table.rows[types], lengths)
-        words = self._table.words[rows]
+        rows = ranges(self._table.rows.take(types), lengths)
+        words = self._table.words.take(rows)
         if self._segment:
-            joined = self._table.chinese[types] & (lengths > 0)  # a character inside a word, unless one starts there
+            # a character inside a word, unless one starts there
+            joined = self._table.chinese.take(types) & (lengths > 0)
             joined[word] = False
             words[at[:-1][joined]] = False
-        return Tokens(self._table.ids[rows], words, at[starts], at[document])
+        return Tokens(self._table.ids.take(rows), words, at[starts], at[document])
 
     def _marked(self, block: str) -> str:
         """The block with our own chunks where lines, documents and Chinese words begin."""

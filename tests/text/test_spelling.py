@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertkit.errors import BertkitError
-from bertkit.text import Tokenizer
+from bertkit.text import Tokenizer, spelling
 from bertkit.text.bulk import Bulk
+from bertkit.text.runs import WORD, Runs
 from bertkit.text.spelling import Speller
 from bertkit.weights import find, folder
 
@@ -22,9 +23,9 @@ TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##s", ",", "å
 
 def spelled(tokenizer: Tokenizer, chunks: list[str]) -> tuple[list[int], list[int]]:
     """By way of a text of these chunks."""
-    data = np.frombuffer(" ".join(chunks).encode(), np.uint8)
-    stops = np.cumsum([len(chunk.encode()) + 1 for chunk in chunks], dtype=np.int64) - 1
-    ids, lengths = Speller(tokenizer).spell(data, np.append(np.int64(0), stops[:-1] + 1)[: len(chunks)], stops)
+    data = np.frombuffer("".join(chunks).encode() + bytes(WORD), np.uint8)
+    sizes = np.array([len(chunk.encode()) for chunk in chunks], np.int64)
+    ids, lengths = Speller(tokenizer).spell(Runs.of(data, np.cumsum(sizes) - sizes, sizes))
     return ids.tolist(), lengths.tolist()
 
 
@@ -54,3 +55,16 @@ def test_tokenizers_that_cut_otherwise_are_refused() -> None:
     tokenizer.add_special_tokens(["[NEW YORK]"])
     with pytest.raises(BertkitError, match=r"'\[NEW YORK\]'"):
         Bulk(tokenizer)
+
+
+def test_more_words_than_are_remembered(minilm: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spelling, "MOST_WORDS", 50)
+    speller = Speller(minilm)
+    for first in range(0, 300, 30):
+        chunks = [f"word{number}x," for number in range(first, first + 40)]
+        data = np.frombuffer("".join(chunks).encode() + bytes(WORD), np.uint8)
+        sizes = np.array([len(chunk) for chunk in chunks])
+        ids, lengths = speller.spell(Runs.of(data, np.cumsum(sizes) - sizes, sizes))
+        expected = [minilm.encode(chunk, special_tokens=False).ids for chunk in chunks]
+        assert ids.tolist() == [i for one in expected for i in one]
+        assert lengths.tolist() == [len(one) for one in expected]
