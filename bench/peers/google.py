@@ -34,7 +34,7 @@ _CHINESE = (
 Document = list[list[str]]
 
 
-def shards(model: str, text: str) -> Fresh:
+def shards(model: str, text: str, copies: int = COPIES) -> Fresh:
     """A file of text to instances on disk. The instances are drawn, so the answer is the ids of the text alone."""
     vocabulary: dict[str, int] = json.loads(Path(model, "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     tokenizer = Tokenizer(vocabulary)
@@ -42,7 +42,7 @@ def shards(model: str, text: str) -> Fresh:
     work.mkdir(parents=True, exist_ok=True)
 
     def call(place: str) -> str:
-        _write(tokenizer, text, Path(place, "instances.jsonl"))
+        _write(tokenizer, text, copies, Path(place, "instances.jsonl"))
         return place
 
     def answer(place: str) -> Array:
@@ -53,13 +53,13 @@ def shards(model: str, text: str) -> Fresh:
     return Fresh(lambda: TemporaryDirectory(dir=work), call, answer)
 
 
-def _write(tokenizer: Tokenizer, text: str, path: Path) -> None:
+def _write(tokenizer: Tokenizer, text: str, copies: int, path: Path) -> None:
     draw = random.Random(0)
     documents = list(_documents(tokenizer, text))
     draw.shuffle(documents)
     words = list(tokenizer.ids)
     with path.open("w", encoding="utf-8") as out:
-        for at in COPIES * list(range(len(documents))):
+        for at in copies * list(range(len(documents))):
             for instance in _instances(documents, at, words, draw):
                 ids = [tokenizer.ids[token] for token in instance["tokens"]]
                 ids += [0] * (LENGTH - len(ids))

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,6 +28,9 @@ from bertkit.text import Tokenizer
 from bertkit.text.chunks import is_chinese
 from bertkit.text.files import read_object
 from bertkit.text.sentences import SPLITTERS
+
+Run = Callable[[Iterator[tuple[Message, bytes]]], Iterator[Message]]
+"""jobs to answers"""
 
 VERSION = 1
 INDEX = "corpus.json"
@@ -84,15 +88,16 @@ def build(
 ) -> dict[str, Any]:
     """Write the corpus at `output`; what its index says. `progress` hears how many bytes of files were read."""
     partial = _partial(output)
-    settings = {"version": VERSION, "tokenizer": tokenizer.fingerprint, "options": options.settings(tokenizer)}
+    settings: Message = {"version": VERSION, "tokenizer": tokenizer.fingerprint, "options": options.settings(tokenizer)}
     require_free(output, overwrite)
     with _own(partial, settings):
         if not overwrite and (output / INDEX).is_file():  # it was killed when only the partial was to go
             shutil.rmtree(partial)
             return read_object(output / INDEX)
-        _equip(partial, tokenizer, options)
         files: list[Fingerprint] = []
-        shards, skipped = _make(sources, partial, settings, workers, files.append, progress)
+        with _hands({**settings["options"], "directory": str(partial)}, tokenizer, workers) as run:
+            _equip(partial, tokenizer, options)
+            shards, skipped = _make(sources, partial, settings, run, files.append, progress)
         index = _index(settings, tokenizer, files, shards, skipped)
         if not index["tokens"]:
             shutil.rmtree(partial)
@@ -162,7 +167,7 @@ def _link(made: Path, place: Path) -> None:
 
 
 def _equip(partial: Path, tokenizer: Tokenizer, options: Options) -> None:
-    """Put what workers read beside their work, so that the user's own files may change meanwhile."""
+    """Put what the corpus needs beside the work, so that the user's own files may change meanwhile."""
     if not (partial / TOKENIZER).is_dir():
         with artifact.directory(partial / TOKENIZER, "tokenizer") as place:
             tokenizer.save_files(place)
@@ -202,7 +207,7 @@ def _make(
     sources: list[File],
     partial: Path,
     settings: Message,
-    workers: int,
+    run: Run,
     read: Callable[[Fingerprint], None],
     progress: Callable[[int], None] | None,
 ) -> tuple[list[Message], list[Skipped]]:
@@ -223,7 +228,7 @@ def _make(
             if progress:
                 progress(bundle.pieces[-1].read)
 
-    for answer in _answers(jobs(), {**options, "directory": str(partial)}, workers):
+    for answer in run(jobs()):
         done.add(answer, digests[answer["number"]])
     shards = []
     for number, first in firsts.items():
@@ -235,14 +240,20 @@ def _make(
     return shards, sorted(skipped)
 
 
-def _answers(jobs: Iterator[tuple[Message, bytes]], settings: Message, workers: int) -> Iterator[Message]:
-    if workers == 1:
-        worker = Worker(settings)
+@contextmanager
+def _hands(settings: Message, tokenizer: Tokenizer, workers: int) -> Iterator[Run]:
+    """Those who do the work: we, or a crew that starts now."""
+
+    def alone(jobs: Iterator[tuple[Message, bytes]]) -> Iterator[Message]:
+        worker = Worker(settings, tokenizer)
         for message, data in jobs:
             yield worker(message, data)
+
+    if workers == 1:
+        yield alone
     else:
-        with Crew("bertkit.corpus.worker", settings, workers) as crew:
-            yield from crew.run(jobs)
+        with Crew("bertkit.corpus.worker", settings, pickle.dumps(tokenizer), workers) as crew:
+            yield crew.run
 
 
 class _Done:

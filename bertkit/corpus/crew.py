@@ -27,13 +27,13 @@ ENVIRONMENT = {
 
 
 class Crew(AbstractContextManager["Crew"]):
-    """So many workers, each running `python -m MODULE`, told `settings` first.
+    """So many workers, each running `python -m MODULE`, told `settings` and some bytes first.
 
     `run` gives every job to the next worker that is free and yields the answers as they come.
     """
 
-    def __init__(self, module: str, settings: Message, count: int) -> None:
-        self._module, self._settings, self._count = module, settings, count
+    def __init__(self, module: str, settings: Message, data: bytes, count: int) -> None:
+        self._module, self._settings, self._data, self._count = module, settings, data, count
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Crew:
@@ -50,6 +50,7 @@ class Crew(AbstractContextManager["Crew"]):
     def __exit__(self, *exception: object) -> None:
         for worker in self._workers:
             worker.kill()  # what a worker writes appears whole or not at all
+        for worker in self._workers:
             worker.wait()
             for pipe in (worker.stdin, worker.stdout):
                 assert pipe is not None
@@ -64,7 +65,7 @@ class Crew(AbstractContextManager["Crew"]):
         rest = _Held(jobs)
         with selectors.DefaultSelector() as busy:
             for worker in self._workers:
-                self._tell(worker, self._settings)
+                self._tell(worker, self._settings, self._data)
                 self._next(worker, rest, busy)
             while busy.get_map():
                 for key, _ in busy.select():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Iterator
@@ -25,12 +26,11 @@ COUNTED = ("tokens", "words", "sentences", "documents")
 
 
 class Worker:
-    """Turns bundles into shards in a directory, which also holds the tokenizer and the word lists to use."""
+    """Turns bundles into shards in a directory, which also holds the word lists to use."""
 
-    def __init__(self, settings: Message) -> None:
+    def __init__(self, settings: Message, tokenizer: Tokenizer) -> None:
         self._directory = Path(settings["directory"])
         self._skips = settings["on_error"] == "skip"
-        tokenizer = Tokenizer.load(self._directory / TOKENIZER)
         self._unknown = tokenizer.unk_id
         self._bulk = Bulk(
             tokenizer,
@@ -97,17 +97,17 @@ def main() -> None:
     told = receive(pipe_in)
     if told is None:
         return
-    worker = None
-    while (job := receive(pipe_in)) is not None:
-        try:
-            worker = worker or Worker(told[0])
-            answer = worker(*job)
-        except BertkitError as error:
-            answer = {"error": str(error)}
-        try:
-            send(pipe_out, answer)
-        except BrokenPipeError:  # nobody listens any more
-            os._exit(1)  # without another word from what was to be written
+    settings, tokenizer = told
+    try:
+        worker = Worker(settings, pickle.loads(tokenizer))  # noqa: S301 - it comes from the boss
+        while (job := receive(pipe_in)) is not None:
+            send(pipe_out, worker(*job))
+    except BertkitError as error:
+        send(pipe_out, {"error": str(error)})
+        while receive(pipe_in) is not None:
+            """The boss will hear it and end all workers."""
+    except BrokenPipeError:  # nobody listens any more
+        os._exit(1)  # without another word from what was to be written
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ only new ones are tokenised, and all else is arithmetic on arrays: ids are those
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,13 +79,9 @@ class Bulk:
         """The tokens of a text of any length."""
         parts = [self._block(block) for block in _blocks(self._splitter.lines(text))]
         tokens = np.concatenate([part.ids for part in parts])
-        shifts = np.cumsum([0, *(len(part.ids) for part in parts)])
-        sentences, documents = (
-            # one that has no tokens starts where the next one does
-            np.unique(np.concatenate([part[which] + shift for part, shift in zip(parts, shifts, strict=False)]))
-            for which in (2, 3)
-        )
-        sentences, documents = sentences[sentences < len(tokens)], documents[documents < len(tokens)]
+        lengths = [len(part.ids) for part in parts]
+        sentences = _with_tokens([part.sentences for part in parts], lengths)
+        documents = _with_tokens([part.documents for part in parts], lengths)
         words = np.concatenate([part.words for part in parts])
         starts = np.searchsorted(sentences, documents).astype(np.uint32)
         units = {name: lexicon.units(tokens, words, sentences) for name, lexicon in self._lexicons.items()}
@@ -132,6 +128,17 @@ class Bulk:
         if "".join(words) != run[0]:
             raise BertkitError(f"the segmenter made {words[:5]} of {run[0][:20]!r}: words must add up to the text")
         return "".join(f" {WORD} {word} " for word in words)
+
+
+def _with_tokens(starts: Sequence[Array], lengths: Sequence[int]) -> Array:
+    """The starts of all that have tokens, in texts of these lengths in a row: one without starts where the next does.
+
+    >>> _with_tokens([np.array([0, 3]), np.array([0, 2, 4])], [3, 4]).tolist()
+    [0, 3, 5]
+    """
+    stops = np.cumsum(lengths)
+    found = np.concatenate(starts) + np.repeat(stops - lengths, [len(part) for part in starts])
+    return found[np.diff(found, append=stops[-1]) > 0]
 
 
 def _blocks(text: str) -> Iterator[str]:

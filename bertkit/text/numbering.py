@@ -133,6 +133,6 @@ class Numbering:
         self._hashes.extend(hashes)
         while len(numbers):
             free = np.flatnonzero(self._slots[slots] < 0)
-            taken, which = np.unique(slots[free], return_index=True)  # one of those that want the same slot
-            self._slots[taken] = numbers[free[which]]
-            numbers, slots = np.delete(numbers, free[which]), (np.delete(slots, free[which]) + 1) % len(self._slots)
+            self._slots[slots[free]] = numbers[free]  # one of those that want the same slot has it
+            others = np.flatnonzero(self._slots[slots] != numbers)
+            numbers, slots = numbers[others], (slots[others] + 1) % len(self._slots)

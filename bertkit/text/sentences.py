@@ -157,18 +157,31 @@ def starts_of(chunks: Sequence[str]) -> Array:
     return np.frombuffer(bytes(map(start_of, chunks)), np.int8)
 
 
-def _by_pair() -> tuple[Array, Array]:
-    """For the first two bytes of a chunk (as one number): whether `start_of` must be asked, and its answer if not."""
-    pairs = np.arange(2**16)
-    first, second = pairs & 0xFF, pairs >> 8
+_PAIRS = np.arange(2**16)
+"""two bytes as one number, the first in the lower half"""
+_ASCII = 0x7F
+
+
+def _may_start() -> tuple[Array, Array]:
+    """For the first two bytes of a chunk: whether `start_of` must be asked, and its answer if not."""
+    first, second = _PAIRS & 0xFF, _PAIRS >> 8
     small, capital = (ord("a") <= first) & (first <= ord("z")), (ord("A") <= first) & (first <= ord("Z"))
-    opening = np.isin(pairs, [ord(word[0]) | ord(word[1]) << 8 for word in _OPENING if len(word) > 1])
+    opening = np.isin(_PAIRS, [ord(word[0]) | ord(word[1]) << 8 for word in _OPENING if len(word) > 1])
     letter = np.isin(second, list(string.ascii_letters.encode()))
     ask = ~small & ~(capital & letter & ~opening)
     return ask, np.where(capital, Start.CAPITAL, Start.SMALL).astype(np.int8)
 
 
-MAY_START, STARTS = _by_pair()
+def _may_end() -> Array:
+    """For the last two bytes of a chunk: whether `end_of` must be asked; else a sentence goes on."""
+    before, last = _PAIRS & 0xFF, _PAIRS >> 8
+    closers, ending = (np.isin(last, list(marks.encode())) | (last > _ASCII) for marks in (CLOSERS, ENDING))
+    quoted = np.isin(before, list((CLOSERS + ENDING).encode())) | (before > _ASCII)
+    return ending | (closers & quoted)
+
+
+MAY_START, STARTS = _may_start()
+MAY_END = _may_end()
 
 
 class Splitter(Protocol):

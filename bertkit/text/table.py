@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from bertkit.text.chunks import CLOSERS, are_chinese
+from bertkit.text.chunks import are_chinese
 from bertkit.text.column import Column
 from bertkit.text.numbering import Numbering
 from bertkit.text.ranges import ranges
 from bertkit.text.runs import WORD, Runs
-from bertkit.text.sentences import ENDING, MAY_START, STARTS, ends_of, starts_of
+from bertkit.text.sentences import MAY_END, MAY_START, STARTS, ends_of, starts_of
 from bertkit.text.spelling import Speller
 from bertkit.text.tokenizer import Tokenizer
 from bertkit.text.wordpiece import CONTINUES
@@ -33,9 +33,6 @@ _SPACES = b" \t\n\r"
 _ASCII = 0x7F
 _PAIR = np.uint64(0xFFFF)
 """of the first eight bytes of a chunk, the first two"""
-_BYTES = np.arange(256)
-_MAY_END = np.isin(_BYTES, list((CLOSERS + ENDING).encode())) | (_BYTES > _ASCII)
-"""bytes at the end of a chunk that may end a sentence"""
 
 
 class Table:
@@ -84,8 +81,9 @@ class Table:
         self.lengths.extend(lengths)
         self.ids.extend(ids)
         self.words.extend(~self._continues[ids])
-        first, last = chunks.data[chunks.starts], chunks.data[chunks.starts + chunks.sizes - 1]
-        self.ends.extend(_each(ends_of, chunks, _MAY_END[last]))
+        first, last = chunks.data[chunks.starts], chunks.starts + chunks.sizes - 1
+        finals = chunks.data[last - 1] | chunks.data[last].astype(np.int32) << 8  # there is a space before the first
+        self.ends.extend(_each(ends_of, chunks, MAY_END[finals]))
         pairs = chunks.heads & _PAIR
         self.starts.extend(_each(starts_of, chunks, MAY_START[pairs], STARTS[pairs]))
         self.chinese.extend(_each(are_chinese, chunks, first > _ASCII))

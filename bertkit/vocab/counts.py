@@ -11,11 +11,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
 
 ENTRY = 150
 """bytes of an entry beside its string: the number, and its share of a table that has just grown"""
@@ -23,7 +22,7 @@ RUNS = 64
 """files that are merged at a time"""
 
 
-class Counts:
+class Counts(AbstractContextManager["Counts"]):
     """Strings without line breaks, and how often each was added. Use it in a `with` block: it may own files.
 
     >>> with Counts(memory=1000) as counts:
@@ -42,12 +41,7 @@ class Counts:
         self._runs: list[Path] = []
         self._files = ExitStack()
 
-    def __enter__(self) -> Counts:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

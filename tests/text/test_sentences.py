@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.text.sentences import MAY_START, STARTS, Rules, start_of
+from bertkit.text.sentences import MAY_END, MAY_START, STARTS, End, Rules, end_of, start_of
 
 SENTENCES = [
     ["It works.", "It really does."],
@@ -51,6 +51,19 @@ def test_two_bytes_tell_how_most_chunks_start() -> None:
                 told += 1
                 assert start_of(chunk) == STARTS[pair], chunk
     assert told > 3900
+
+
+def test_two_bytes_tell_how_most_chunks_end() -> None:
+    told, endings = 0, 0
+    for last in (*string.printable[:94], *"”’。！…é猫"):
+        for rest in ("", *string.printable[:94], "he", "he.", "Mr", "o”", "o.’", "。", "é", 'e."'):
+            final = b" " + (rest + last).encode()
+            asked = MAY_END[final[-2] | final[-1] << 8]
+            told += not asked
+            endings += end_of(rest + last) is not End.INSIDE
+            assert asked or end_of(rest + last) is End.INSIDE, rest + last
+    assert told > 8900
+    assert endings > 600
 
 
 def brown(path: Path) -> list[list[str]]:
