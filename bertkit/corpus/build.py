@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import json
 import os
-import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -252,7 +251,7 @@ def _hands(settings: Message, tokenizer: Tokenizer, workers: int) -> Iterator[Ru
     if workers == 1:
         yield alone
     else:
-        with Crew("bertkit.corpus.worker", settings, pickle.dumps(tokenizer), workers) as crew:
+        with Crew("bertkit.corpus.worker", settings, tokenizer.to_json().encode(), workers) as crew:
             yield crew.run
 
 

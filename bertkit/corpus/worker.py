@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import sys
 from collections.abc import Iterator
@@ -99,7 +98,7 @@ def main() -> None:
         return
     settings, tokenizer = told
     try:
-        worker = Worker(settings, pickle.loads(tokenizer))  # noqa: S301 - it comes from the boss
+        worker = Worker(settings, Tokenizer.from_json(tokenizer.decode()))
         while (job := receive(pipe_in)) is not None:
             send(pipe_out, worker(*job))
     except BertkitError as error:

@@ -49,7 +49,7 @@ class Speller:
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer, self._lowers, rust = tokenizer, tokenizer.lowercase, tokenizer._rust
+        self._tokenizer, self._lowers, rust = tokenizer, tokenizer.lowercase, tokenizer.rust
         self._words = _Words(rust.model, len(tokenizer))
         self._is_odd = np.ones(256, bool)
         """of each byte: whether there may be more to a chunk with it than words and marks of ASCII"""
@@ -97,7 +97,7 @@ class Speller:
 
 def require_chunks(tokenizer: Tokenizer, text: str, chunks: Sequence[str]) -> None:
     """Refuse a tokenizer that reads a text otherwise than its chunks in a row."""
-    added = [token.content for token in tokenizer._rust.get_added_tokens_decoder().values()]
+    added = [token.content for token in tokenizer.rust.get_added_tokens_decoder().values()]
     spaced = [name for name in added if re.search(r"\s", name)]
     if spaced:
         raise BertkitError(f"the tokenizer has a token with a space in it, {spaced[0]!r}. Add it without the space")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+
+from tokenizers import Tokenizer as RustTokenizer
 
 from bertkit.errors import BertkitError
 from bertkit.text import added, directory, vocabulary
@@ -64,6 +68,31 @@ class Tokenizer:
         `bertkit.text.directory` says which file wins where several speak.
         """
         return cls(directory.read(Path(path)))
+
+    @classmethod
+    def from_json(cls, text: str) -> Tokenizer:
+        """What `to_json` made, as it was; the text is trusted.
+
+        >>> tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hi"], limit=9)
+        >>> Tokenizer.from_json(tokenizer.to_json())
+        Tokenizer(6 tokens, lower-cased, limit 9)
+        """
+        told = json.loads(text)
+        rules, specials = told["rules"] and Rules(**told["rules"]), Specials(**told["specials"])
+        return cls(Opened(RustTokenizer.from_str(told["rust"]), rules, specials, told["limit"], told["settings"]))
+
+    def to_json(self) -> str:
+        """All of it as one text, to hand it to another process; `save_files` is for keeping."""
+        opened, rules = self._opened, self._opened.rules
+        return json.dumps(
+            {
+                "rust": self._rust.to_str(),
+                "rules": rules and asdict(rules),
+                "specials": asdict(opened.specials),
+                "limit": opened.limit,
+                "settings": opened.settings,
+            }
+        )
 
     def save_files(self, path: Path | str) -> None:
         """Write vocab.txt, tokenizer.json, tokenizer_config.json and special_tokens_map.json into a directory.
@@ -181,6 +210,11 @@ class Tokenizer:
     def vocabulary(self) -> list[str]:
         """All tokens in id order, added ones included."""
         return list(self._vocabulary)
+
+    @property
+    def rust(self) -> RustTokenizer:
+        """The same as an object of the `tokenizers` library."""
+        return self._rust
 
     @property
     def specials(self) -> Specials:

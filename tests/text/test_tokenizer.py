@@ -171,9 +171,13 @@ def test_fingerprint_follows_everything_that_decides_ids(uncased, cased):
     assert uncased.fingerprint != same.fingerprint
 
 
-def test_it_crosses_process_borders(uncased):
+@pytest.mark.parametrize("way", [lambda t: pickle.loads(pickle.dumps(t)), lambda t: Tokenizer.from_json(t.to_json())])
+def test_it_crosses_process_borders(uncased, way):
     uncased.add_special_tokens(["[NEW]"])
-    copy = pickle.loads(pickle.dumps(uncased))
+    copy = way(uncased)
+    assert copy._opened.rules == uncased._opened.rules
+    assert copy._opened.settings == uncased._opened.settings
+    assert (copy.specials, copy.limit, repr(copy)) == (uncased.specials, uncased.limit, repr(uncased))
     assert copy.fingerprint == uncased.fingerprint
     assert copy.encode("hello [NEW]").ids == uncased.encode("hello [NEW]").ids
 
