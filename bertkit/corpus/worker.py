@@ -104,7 +104,7 @@ def main() -> None:
     except BertkitError as error:
         send(pipe_out, {"error": str(error)})
         while receive(pipe_in) is not None:
-            """The boss will hear it and end all workers."""
+            pass  # the boss will hear it and end all workers
     except BrokenPipeError:  # nobody listens any more
         os._exit(1)  # without another word from what was to be written
 

@@ -1,7 +1,7 @@
 """Spelling: the tokens of many new chunks at once, by way of the words they are made of.
 
 BERT cuts a chunk at every punctuation mark, so that "word", "Word," and "(word)" share a spelling. Words of plain ASCII
-are cut out here, and go to the tokenizer's model where they are no token. The tokenizer reads whatever else there is.
+are cut out here and looked up; the tokenizer's model spells those that are new. The tokenizer reads all other chunks.
 
 Letters: C chunks · W words in them · T their tokens.
 """
