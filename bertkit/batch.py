@@ -1,7 +1,7 @@
 """Example, Batch and the two layouts: the vocabulary every room shares.
 
 An `Example` is one sequence in NumPy. `collate` makes a `Batch` of them in one of two layouts, which answer the same
-questions. Only this file knows how tokens lie in memory.
+questions; `gather` makes it of examples that lie in a row. Only this file knows how tokens lie in memory.
 
 Letters: B rows (sequences) · L longest · T tokens without padding · W width · `...` is [B, L] padded or [T] packed.
 
@@ -31,13 +31,15 @@ from torch import Tensor
 
 from bertkit.errors import BertkitError
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
 
 @dataclass(frozen=True)
 class Example:
     """One sequence: values per token (`ids`, `segments`, …), marks (positions and values), labels for the whole."""
 
-    tokens: Mapping[str, np.ndarray[Any, Any]]
-    marks: Mapping[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = field(default_factory=dict)
+    tokens: Mapping[str, Array]
+    marks: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -249,16 +251,12 @@ class Batch:
 def collate(examples: Sequence[Example], layout: type[Padded] | type[Packed] = Packed) -> Batch:
     """Examples side by side in the given layout; token values under padding are 0."""
     lengths = [len(example) for example in examples]
-    if not lengths or min(lengths) == 0:
-        empty = f"example {lengths.index(0)} has no tokens" if lengths else "there are no examples"
-        raise BertkitError(f"cannot make a batch: {empty}. Encode texts with special tokens, or leave it out.")
+    _require_tokens(lengths)
     made, order, starts = layout.of(lengths)
     rows = [examples[index] for index in order]
 
     def column(name: str) -> Tensor:
-        # torch indexes with int64 only; shards may hold fewer bits
-        kind = rows[0].tokens[name].dtype
-        values = np.zeros(math.prod(made.shape), dtype=np.int64 if kind.kind in "iu" else kind)
+        values = _blank(made, rows[0].tokens[name])
         for start, example in zip(starts, rows, strict=True):
             assert len(example.tokens[name]) == len(example), f"{name} must have a value for every token"
             values[start : start + len(example)] = example.tokens[name]
@@ -278,3 +276,55 @@ def collate(examples: Sequence[Example], layout: type[Padded] | type[Packed] = P
         {name: mark(name) for name in rows[0].marks},
         {name: label(name) for name in rows[0].labels},
     )
+
+
+def gather(
+    tokens: Mapping[str, Array],
+    lengths: Array,
+    marks: Mapping[str, tuple[Array, Array]],
+    labels: Mapping[str, Array],
+    layout: type[Padded] | type[Packed] = Packed,
+) -> Batch:
+    """What `collate` makes, of examples that lie in a row already: tokens [T], and the length of each example [B].
+
+    Marks count tokens in the row. Nothing is done example by example, so that a batch of many costs hardly more.
+
+    >>> ids, lengths, marks = np.array([5, 6, 7, 8, 9]), np.array([2, 3]), {"mlm": (np.array([1]), np.array([4]))}
+    >>> batch = gather({"ids": ids}, lengths, marks, labels={})
+    >>> batch.tokens["ids"], batch.marks["mlm"]
+    (tensor([7, 8, 9, 5, 6]), (tensor([4]), tensor([4])))
+    """
+    _require_tokens(lengths.tolist())
+    made, order, starts = layout.of(lengths.tolist())
+    start = np.empty(len(order), np.int64)
+    start[order] = starts  # [B], of each example where it will lie
+    place = np.repeat(start - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())  # [T], of each token
+
+    def column(values: Array) -> Tensor:
+        laid = _blank(made, values)
+        laid[place] = values
+        return torch.from_numpy(laid).view(made.shape)
+
+    def mark(at: Array, values: Array) -> tuple[Tensor, Tensor]:
+        moved = place[at]
+        ascending = np.argsort(moved, kind="stable")
+        return torch.from_numpy(moved[ascending]), torch.from_numpy(values[ascending])
+
+    return Batch(
+        {name: column(values) for name, values in tokens.items()},
+        made,
+        torch.tensor(order),
+        {name: mark(*pair) for name, pair in marks.items()},
+        {name: torch.from_numpy(values[order]) for name, values in labels.items()},
+    )
+
+
+def _require_tokens(lengths: Sequence[int]) -> None:
+    if not lengths or min(lengths) == 0:
+        empty = f"example {lengths.index(0)} has no tokens" if lengths else "there are no examples"
+        raise BertkitError(f"cannot make a batch: {empty}. Encode texts with special tokens, or leave it out.")
+
+
+def _blank(layout: Layout, values: Array) -> Array:
+    """Zeros for values such as these; torch indexes with int64 only, and shards may hold fewer bits."""
+    return np.zeros(math.prod(layout.shape), np.int64 if values.dtype.kind in "iu" else values.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertkit.batch import Batch, Example, Packed, Padded, collate
+from bertkit.batch import Batch, Example, Packed, Padded, collate, gather
 
 LAYOUTS = (Padded, Packed)
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=12)
@@ -113,3 +115,46 @@ def test_empty_sequences_are_refused() -> None:
         collate([Example({"ids": np.array([1])}), Example({"ids": np.array([])})])
     with pytest.raises(ValueError, match="there are no examples"):
         collate([])
+    with pytest.raises(ValueError, match="example 1 has no tokens"):
+        gather({"ids": np.array([1])}, np.array([1, 0]), {}, {})
+    with pytest.raises(ValueError, match="there are no examples"):
+        gather({"ids": np.array([], int)}, np.array([], int), {}, {})
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), lengths=lengths)
+def test_gathered_in_a_row_is_collated_one_by_one(layout: type, data: st.DataObject, lengths: list[int]) -> None:
+    random, total = np.random.default_rng(data.draw(st.integers(0, 99))), sum(lengths)
+    tokens = {
+        "ids": random.integers(1, 999, total).astype(np.uint16),
+        "segments": random.integers(0, 2, total).astype(np.uint8),
+        "weights": random.random(total, np.float32),
+    }
+    at = np.flatnonzero(random.random(total) < data.draw(st.sampled_from([0.0, 0.3, 1.0])))
+    marks = {"mlm": (at, random.integers(0, 999, len(at)))}
+    labels = {"next": random.integers(0, 2, len(lengths)), "scores": random.random((len(lengths), 3))}
+    starts = np.cumsum([0, *lengths])
+    examples = []
+    for row, (start, stop) in enumerate(pairwise(starts)):
+        inside = (at >= start) & (at < stop)
+        examples.append(
+            Example(
+                {name: values[start:stop] for name, values in tokens.items()},
+                {"mlm": (at[inside] - start, marks["mlm"][1][inside])},
+                {name: values[row] for name, values in labels.items()},
+            )
+        )
+    got, expected = gather(tokens, np.array(lengths), marks, labels, layout), collate(examples, layout)
+    assert got.layout.shape == expected.layout.shape
+    pairs = [(got.order, expected.order), *zip(got.marks["mlm"], expected.marks["mlm"], strict=True)]
+    pairs += [(got.tokens[name], expected.tokens[name]) for name in tokens]
+    pairs += [(got.labels[name], expected.labels[name]) for name in labels]
+    for one, other in zip(got.layout.blocks, expected.layout.blocks, strict=True):
+        assert (one.rows, one.length) == (other.rows, other.length)
+        assert (one.mask is None) == (other.mask is None)
+        if one.mask is not None:
+            pairs.append((one.mask, other.mask))
+    for mine, other in pairs:
+        assert mine.dtype == other.dtype
+        assert torch.equal(mine, other)

@@ -23,7 +23,8 @@ from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
 from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import FullSentences
-from bertkit.objectives.mask import MARK, Mask, Pieces, Vocabulary, WholeWords
+from bertkit.objectives.choose import Pieces, WholeWords
+from bertkit.objectives.mask import MARK, Mask, Vocabulary
 from bertkit.runtime.stream import example
 from bertkit.text import Tokenizer
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bertkit import __version__
-from bertkit.cli import convert, corpus, doctor, embed, fill, info, lengths, tokenize, vocab
+from bertkit.cli import convert, corpus, doctor, embed, fill, info, lengths, pretrain, tokenize, vocab
 from bertkit.errors import BertkitError
 
 app = typer.Typer(
@@ -42,7 +42,7 @@ def _options(
     logger.setLevel(logging.INFO)
 
 
-for command in (info, tokenize, lengths, embed, fill, convert, doctor):
+for command in (info, tokenize, lengths, embed, fill, pretrain, convert, doctor):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 
 app.add_typer(vocab.app, name="vocab")

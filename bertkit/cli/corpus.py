@@ -73,6 +73,9 @@ def build(
             metavar="[NAME=]FILE", help="Phrases or entities to mark as units, one on each line. May be repeated."
         ),
     ] = None,
+    held_out: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of the documents: not learned from, only asked about, such as 0.01.")
+    ] = 0.0,
     workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Processes; the result is the same.")] = 1,
     max_ram: Annotated[
         str, typer.Option(metavar="SIZE", help="All processes together stay below it: 2G, 800M.")
@@ -95,7 +98,7 @@ def build(
     count = workers_within(bytes_of("--max-ram", max_ram), workers)
     require_free(output, overwrite)
     found = sources(paths, source, format, field, BUILD_EXAMPLE)
-    options = Options(on_error.value, sentences.value, words.value, dictionary, _lexicons(lexicon or []))
+    options = Options(on_error.value, sentences.value, words.value, dictionary, _lexicons(lexicon or []), held_out)
     opened = folder.read_tokenizer(folder.home(find.find(tokenizer)))
     try:
         with reading("building", sum(file.size for file in found)) as progress:

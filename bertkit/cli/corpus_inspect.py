@@ -22,6 +22,7 @@ from bertkit.errors import BertkitError
 if TYPE_CHECKING:
     from bertkit.corpus.corpus import Corpus
     from bertkit.corpus.inputs import Inputs
+    from bertkit.objectives.choose import Choose
 
 EXAMPLE = "bertkit corpus inspect shards --inputs segment-pairs --mask words"
 JOINT = "+"
@@ -44,6 +45,18 @@ class Masked(StrEnum):
 
     PIECES = "pieces"
     WORDS = "words"
+    NGRAMS = "ngrams"
+    SPANS = "spans"
+    PHRASES = "phrases"
+
+
+_MASKED = {
+    Masked.PIECES: "any tokens",
+    Masked.WORDS: "whole words",
+    Masked.NGRAMS: "runs of words",
+    Masked.SPANS: "spans of words",
+    Masked.PHRASES: "whole words and phrases",
+}
 
 
 def run(
@@ -59,9 +72,17 @@ def run(
     length: Annotated[
         int, typer.Option(metavar="TOKENS", min=8, help="Of an example at most, with [CLS] and [SEP].")
     ] = 128,
-    mask: Annotated[Masked, typer.Option(metavar="NAME", help="pieces (any tokens), words (whole ones).")] = (
-        Masked.PIECES
-    ),
+    mask: Annotated[
+        Masked,
+        typer.Option(
+            metavar="NAME",
+            help="pieces (any tokens), words (whole ones), ngrams (ALBERT's), spans (SpanBERT's), phrases (ERNIE's: "
+            "whole ones of --lexicon).",
+        ),
+    ] = Masked.PIECES,
+    lexicon: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of --mask phrases; needed where the corpus has several.")
+    ] = None,
     count: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Examples to show.")] = 3,
     first: Annotated[int, typer.Option(metavar="N", min=0, help="The first of them.")] = 0,
     epoch: Annotated[int, typer.Option(metavar="N", min=0, help="Each cuts, pairs, orders and masks anew.")] = 0,
@@ -82,12 +103,13 @@ def run(
     from bertkit.corpus.corpus import Corpus
     from bertkit.corpus.examples import Examples
     from bertkit.corpus.inspect import rendered, shown
-    from bertkit.objectives.mask import Mask, Pieces, Vocabulary, WholeWords
+    from bertkit.objectives.mask import Mask, Vocabulary
 
     if verify:
         artifact.verify(path)
     opened = Corpus(path)
-    examples = Examples(opened, _inputs(inputs, length, opened), seed)
+    choose = _choose(mask, lexicon, opened)
+    examples = Examples(opened, _inputs(inputs, length, opened), seed, choose.lexicons)
     total = examples.count(epoch)
     if first >= total:
         raise BertkitError(
@@ -95,20 +117,18 @@ def run(
             f"{length}. Give one of these"
         )
     wanted = range(first, min(first + count, total))
-    choose = WholeWords() if mask is Masked.WORDS else Pieces()
     flat = Mask(choose).corrupt(examples.read(epoch, wanted), Vocabulary.of(opened.tokenizer))
     found = shown(flat, opened.tokenizer, wanted)
     if as_json:
         asked = {"inputs": inputs.value, "length": length, "mask": mask.value, "seed": seed, "epoch": epoch}
         typer.echo(to_json({**_facts(opened), **asked, "count": total, "examples": found}))
         return
-    masked = "whole words" if mask is Masked.WORDS else "any tokens"
     place = f"Example {first:,}" if len(wanted) == 1 else f"Examples {first:,} to {wanted[-1]:,}"
     title = (
         f"{place} of {total:,} in epoch {epoch}, seed {seed}: {inputs.value} of up to "
-        f"{length} tokens, {masked} masked. {_legend(mask)}"
+        f"{length} tokens, {_MASKED[mask]} masked. {_legend(mask)}"
     )
-    width, joint = max(shutil.get_terminal_size().columns, 40), JOINT if mask is Masked.WORDS else " "
+    width, joint = max(shutil.get_terminal_size().columns, 40), " " if mask is Masked.PIECES else JOINT
     paint = _highlighted if _coloured() else None
     drawn = [rendered(one, width, joint, paint) for one in found]
     _echo("\n\n".join([to_text(_said(opened)), textwrap.fill(title, width), *drawn]))
@@ -153,6 +173,23 @@ def _inputs(kind: InputKind, length: int, corpus: Corpus) -> Inputs:
     return kinds[kind](length)
 
 
+def _choose(mask: Masked, lexicon: str | None, corpus: Corpus) -> Choose:
+    from bertkit.objectives import choose
+
+    kinds = {
+        Masked.PIECES: choose.Pieces,
+        Masked.WORDS: choose.WholeWords,
+        Masked.NGRAMS: choose.NGrams,
+        Masked.SPANS: choose.Spans,
+    }
+    if mask is not Masked.PHRASES:
+        return kinds[mask]()
+    known = corpus.shard(0).lexicons
+    if lexicon is None and len(known) > 1:
+        raise BertkitError(f"--mask phrases: give one of --lexicon {', --lexicon '.join(known)}")
+    return choose.Phrases(lexicon or "".join(known) or "phrases")
+
+
 def _facts(corpus: Corpus) -> dict[str, Any]:
     """What the shards hold, from counts that were checked when the index was read."""
     tokens, documents = int(corpus.tokens.sum()), int(corpus.documents.sum())
@@ -184,7 +221,7 @@ def _said(corpus: Corpus) -> dict[str, Any]:
 
 def _legend(mask: Masked) -> str:
     said = "[MASK→cat] hides a cat, [dog→cat] stands for it, [=cat] stays; the model names the cat in each."
-    return f"{said} {JOINT} joins the tokens of a word." if mask is Masked.WORDS else said
+    return said if mask is Masked.PIECES else f"{said} {JOINT} joins the tokens of a word."
 
 
 def _coloured() -> bool:

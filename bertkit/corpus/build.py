@@ -21,7 +21,7 @@ from typing import Any
 from bertkit import artifact
 from bertkit.corpus.crew import Crew, Message
 from bertkit.corpus.source import File, Fingerprint, Piece, Skipped, bundles, pieces
-from bertkit.corpus.worker import COUNTED, DICTIONARY, LEXICONS, TOKENIZER, Worker, job_of, name_of
+from bertkit.corpus.worker import COUNTED, DICTIONARY, HELD_OUT, LEARNED, LEXICONS, TOKENIZER, Worker, job_of, name_of
 from bertkit.errors import BertkitError, look_up
 from bertkit.text import Tokenizer
 from bertkit.text.chunks import is_chinese
@@ -30,6 +30,8 @@ from bertkit.text.sentences import SPLITTERS
 
 Run = Callable[[Iterator[tuple[Message, bytes]]], Iterator[Message]]
 """jobs to answers"""
+Shards = dict[str, list[Message]]
+"""the facts of those that are learned from, and of those that are held out"""
 
 VERSION = 1
 INDEX = "corpus.json"
@@ -56,11 +58,15 @@ class Options:
     """words that jieba does not know"""
     lexicons: Mapping[str, Path] = field(default_factory=dict)
     """files of phrases, by name"""
+    held_out: float = 0.0
+    """the share of the documents that is not learned from; a text that comes again is never on both sides"""
 
     def __post_init__(self) -> None:
         look_up("way with errors", self.on_error, dict.fromkeys(("stop", "skip")))
         look_up("splitter", self.sentences, SPLITTERS)
         look_up("segmenter", self.words, dict.fromkeys(("auto", "none", "jieba", "spaces")))
+        if not 0 <= self.held_out < 1:
+            raise BertkitError(f"held_out is {self.held_out}: give a share of the documents, such as 0.01")
         if self.dictionary is not None and self.words not in {"auto", "jieba"}:
             raise BertkitError(f"a dictionary is for words by jieba, not for {self.words!r}: add --words jieba")
 
@@ -73,6 +79,7 @@ class Options:
             "words": chosen if self.words == "auto" else self.words,
             "dictionary": _digest(self.dictionary) if self.dictionary else None,
             "lexicons": {name: _digest(path) for name, path in sorted(self.lexicons.items())},
+            "held_out": self.held_out,
         }
 
 
@@ -103,7 +110,7 @@ def build(
             left = f". What was left out: {skipped[0]}" if skipped else ""
             raise BertkitError(f"the corpus is empty: there is no text in {_named(sources)}{left}")
         with artifact.directory(output, "corpus", overwrite=overwrite, facts={"tokens": index["tokens"]}) as content:
-            for made in shards:
+            for made in (*shards[LEARNED], *shards[HELD_OUT]):
                 _link(partial / made["file"], content / made["file"])
             shutil.copytree(partial / TOKENIZER, content / TOKENIZER)
             (content / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -209,7 +216,7 @@ def _make(
     run: Run,
     read: Callable[[Fingerprint], None],
     progress: Callable[[int], None] | None,
-) -> tuple[list[Message], list[Skipped]]:
+) -> tuple[Shards, list[Skipped]]:
     """The facts of every shard, in order; what is there already is not made again."""
     options = settings["options"]
     done, skipped = _Done(partial, options["on_error"] == "skip"), list[Skipped]()
@@ -229,13 +236,13 @@ def _make(
 
     for answer in run(jobs()):
         done.add(answer, digests[answer["number"]])
-    shards = []
+    shards: Shards = {LEARNED: [], HELD_OUT: []}
     for number, first in firsts.items():
         answer = done.answers[number]
         skipped += [Skipped(*found) for found in answer["skipped"]]
-        if answer["tokens"]:
-            counts = {name: answer[name] for name in (*COUNTED, "unknown")}
-            shards.append({"file": name_of(number), **counts, "source": first.file.name, "line": first.line})
+        for part, counts in answer["made"].items():
+            facts = {"file": name_of(number, part), **counts, "source": first.file.name, "line": first.line}
+            shards[part].append(facts)
     return shards, sorted(skipped)
 
 
@@ -267,7 +274,7 @@ class _Done:
                 with suppress(ValueError, KeyError, TypeError):  # a line that a kill cut off is no line
                     found = json.loads(line)
                     whole = skips or not found["skipped"]
-                    if whole and (not found["tokens"] or (partial / name_of(found["number"])).is_file()):
+                    if whole and all((partial / name_of(found["number"], part)).is_file() for part in found["made"]):
                         self.answers[found["number"]] = found
                         self._digests[found["number"]] = found.pop("digest")
 
@@ -283,9 +290,9 @@ class _Done:
 
 
 def _index(
-    settings: Message, tokenizer: Tokenizer, files: list[Fingerprint], shards: list[Message], skipped: list[Skipped]
+    settings: Message, tokenizer: Tokenizer, files: list[Fingerprint], shards: Shards, skipped: list[Skipped]
 ) -> dict[str, Any]:
-    totals = {name: sum(made[name] for made in shards) for name in (*COUNTED, "unknown")}
+    totals = {name: sum(made[name] for made in shards[LEARNED]) for name in (*COUNTED, "unknown")}
     return {
         **settings,
         "vocabulary": len(tokenizer),
@@ -294,5 +301,6 @@ def _index(
         "skipped": len(skipped),
         "skipped_lines": [str(found) for found in skipped[:SHOWN]],
         "sources": [found._asdict() for found in files],
-        "shards": shards,
+        "shards": shards[LEARNED],
+        "held_out": shards[HELD_OUT],
     }

@@ -22,7 +22,7 @@ from bertkit.text.files import read_object
 
 OPEN = 32
 """shards that are open at once; each takes a few of the files that a process may have"""
-_FILE = re.compile(r"shard-[0-9]{5,12}\.safetensors")
+_FILE = re.compile(r"(?:shard|held)-[0-9]{5,12}\.safetensors")
 _AGAIN = "Copy the corpus again, or build it again: bertkit corpus build"
 
 
@@ -34,10 +34,12 @@ class Corpus:
     sentences: Array
     documents: Array
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = artifact.resolved(path)
+    def __init__(self, path: str | os.PathLike[str], held_out: bool = False) -> None:
+        self.path, self._held_out = artifact.resolved(path), held_out
         self.index = _index(self.path)
-        listed = self.index["shards"]
+        listed = self.index["held_out" if held_out else "shards"]
+        if not listed:
+            raise BertkitError(f"{self.path} holds no text out. Build it again: bertkit corpus build … --held-out 0.01")
         self._files = [self.path / entry["file"] for entry in listed]
         for name in COUNTED:
             setattr(self, name, np.array([entry[name] for entry in listed], np.int64))
@@ -48,8 +50,8 @@ class Corpus:
         """How many shards there are."""
         return len(self._files)
 
-    def __reduce__(self) -> tuple[type[Corpus], tuple[Path]]:
-        return Corpus, (self.path,)  # another process opens the files itself
+    def __reduce__(self) -> tuple[type[Corpus], tuple[Path, bool]]:
+        return Corpus, (self.path, self._held_out)  # another process opens the files itself
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -99,10 +101,11 @@ def _index(path: Path) -> dict[str, Any]:
     index = read_object(path / INDEX)
     with about(path / INDEX):
         _check(index)
-        missing = [entry["file"] for entry in index["shards"] if not (path / entry["file"]).is_file()]
+        listed = [*index["shards"], *index["held_out"]]
+        missing = [entry["file"] for entry in listed if not (path / entry["file"]).is_file()]
         if missing:
             shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
-            raise BertkitError(f"{len(missing)} of {len(index['shards'])} shards are missing: {shown}. {_AGAIN}")
+            raise BertkitError(f"{len(missing)} of {len(listed)} shards are missing: {shown}. {_AGAIN}")
     return index
 
 
@@ -111,14 +114,16 @@ def _check(index: dict[str, Any]) -> None:
         raise BertkitError(
             f"its format is version {index.get('version')!r}, and this bertkit reads version {VERSION}. {_AGAIN}"
         )
-    shards = index.get("shards")
+    shards, held_out = index.get("shards"), index.setdefault("held_out", [])  # older ones hold nothing out
     if not (isinstance(index.get("tokenizer"), str) and isinstance(shards, list) and shards):
         raise BertkitError(f"it names no tokenizer or no shards. {_AGAIN}")
     if not isinstance(index.get("options"), dict):
         raise BertkitError(f"it does not say how the corpus was built. {_AGAIN}")
     if not isinstance(index.get("vocabulary"), int):
         raise BertkitError(f"it does not say how large the vocabulary is. {_AGAIN}")
-    for number, entry in enumerate(shards):
+    if not isinstance(held_out, list):
+        raise BertkitError(f"it does not say what was held out. {_AGAIN}")
+    for number, entry in enumerate([*shards, *held_out]):
         right = (
             isinstance(entry, dict)
             and _FILE.fullmatch(str(entry.get("file")))

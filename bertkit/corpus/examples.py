@@ -43,8 +43,6 @@ class Stretch(NamedTuple):
     cuts: Cuts
     key: Array
     """of what is drawn for its units"""
-    order: Array
-    """the key of the order of its examples"""
 
 
 class Epoch(NamedTuple):
@@ -61,6 +59,8 @@ class Epoch(NamedTuple):
 class _Found(NamedTuple):
     """Where the tokens of some examples are."""
 
+    numbers: Array
+    """[B] what each example is called in any order of its epoch"""
     spans: Spans
     sources: list[tuple[Units, Array]]
     """units, and which of the spans are in them"""
@@ -70,10 +70,17 @@ class Examples:
     """The examples that one way of making inputs finds in a corpus.
 
     Another length is another `Examples` of the same corpus: BERT's first phase reads 128 tokens, its second 512.
+    What phrases of a lexicon are is read only for `lexicons` that are asked for.
+
+    Every epoch cuts and pairs anew, and its examples have keys of their own, which is where masks come from. With
+    `copies`, that many epochs are all there are: they come again with the same examples and keys, in another order
+    within a stretch. So the original BERT was trained, on 10 copies.
     """
 
-    def __init__(self, corpus: Corpus, inputs: Inputs, seed: int = 0) -> None:
-        self.corpus, self.inputs, self.seed = corpus, inputs, seed
+    def __init__(
+        self, corpus: Corpus, inputs: Inputs, seed: int = 0, lexicons: Sequence[str] = (), copies: int = 0
+    ) -> None:
+        self.corpus, self.inputs, self.seed, self.lexicons, self.copies = corpus, inputs, seed, tuple(lexicons), copies
         self._epochs: OrderedDict[int, Epoch] = OrderedDict()
         self._stretches: OrderedDict[tuple[int, int], Stretch] = OrderedDict()
         if inputs.takes_others and corpus.documents.sum() < 2:
@@ -81,9 +88,13 @@ class Examples:
                 f"{type(inputs).__name__} takes text from another document, and {corpus.path} holds only one. "
                 "Use DocSentences or OrderPairs, or mark the documents: an empty line between them"
             )
+        if copies < 0:
+            raise BertkitError(f"copies is {copies}: give how many epochs are made, or 0 for ever new ones")
+        for lexicon in self.lexicons:
+            _require(lexicon, corpus)
 
-    def __reduce__(self) -> tuple[type[Examples], tuple[Corpus, Inputs, int]]:
-        return Examples, (self.corpus, self.inputs, self.seed)
+    def __reduce__(self) -> tuple[type[Examples], tuple[Corpus, Inputs, int, tuple[str, ...], int]]:
+        return Examples, (self.corpus, self.inputs, self.seed, self.lexicons, self.copies)
 
     def count(self, epoch: int) -> int:
         """How many examples an epoch has; epochs differ a little."""
@@ -92,28 +103,31 @@ class Examples:
     def read(self, epoch: int, indices: Sequence[int] | Array) -> Flat:
         """These examples of an epoch, in this order."""
         asked, tokenizer = np.asarray(indices, np.int64), self.corpus.tokenizer
-        spans, sources = self._found(epoch, asked)
+        numbers, spans, sources = self._found(epoch, asked)
         size = spans.stop - spans.start
         ends = np.cumsum(size + 1) + spans.example + 1  # of each span with its [SEP]; every example has a [CLS], [P]
         at = ends - 1 - size
         starts = np.append(0, ends[np.flatnonzero(np.diff(spans.example, append=-1))])
 
         ids, words = np.empty(starts[-1], self.corpus.id_type), np.ones(starts[-1], bool)
+        phrases = {lexicon: np.ones(starts[-1], bool) for lexicon in self.lexicons}
         ids[starts[:-1]], ids[ends - 1] = tokenizer.cls_id, tokenizer.sep_id
         for units, chosen in sources:
-            units.copy(spans.start[chosen], size[chosen], ids, words, at[chosen])
-        words[at] = True  # what was cut inside a word starts one here
+            units.copy(spans.start[chosen], size[chosen], ids, words, at[chosen], phrases)
+        for column in (words, *phrases.values()):
+            column[at] = True  # what was cut inside a word or a phrase starts one here
         if ids.max() >= len(tokenizer):
             raise BertkitError(
                 f"{self.corpus.path} holds the id {ids.max()}, but the last token is {len(tokenizer) - 1}"
             )
         segments = np.repeat(spans.segment, np.diff(ends, prepend=0))
-        return Flat(ids, segments, words, starts, number(self._epoch(epoch).key, asked), spans.labels)
+        keys = number(self._epoch(epoch).key, numbers)
+        return Flat(ids, segments, words, starts, keys, spans.labels, units=phrases)
 
     def lengths(self, epoch: int, indices: Sequence[int] | Array) -> Array:
         """How many tokens these examples have, [B]; no token is read for it."""
         asked = np.asarray(indices, np.int64)
-        spans, _ = self._found(epoch, asked)
+        _, spans, _ = self._found(epoch, asked)
         return 1 + np.bincount(spans.example, spans.stop - spans.start + 1, len(asked)).astype(np.int64)
 
     def batches(self, epoch: int, tokens: int, first: int = 0) -> Iterator[range]:
@@ -137,7 +151,7 @@ class Examples:
             first += taken
 
     def _found(self, epoch: int, indices: Array) -> _Found:
-        shards, ends, _ = self._epoch(epoch)
+        (shards, ends, _), numbers = self._epoch(epoch), np.empty_like(indices)
         if not len(indices) or indices.min() < 0 or indices.max() >= ends[-1]:
             given = f"{indices.min()} to {indices.max()}" if len(indices) else "none"
             raise BertkitError(f"epoch {epoch} has the examples 0 to {ends[-1] - 1}; asked for: {given}")
@@ -145,12 +159,18 @@ class Examples:
         parts = []
         for place in np.unique(stretch).tolist():
             rows = np.flatnonzero(stretch == place)
-            units, cuts, own, order = self._stretch(epoch, place, shards[place])
-            at = permuted(indices[rows] - ends[place], len(cuts.first), order)
+            units, cuts, own = self._stretch(self._copy(epoch), place, shards[place])
+            at = permuted(indices[rows] - ends[place], len(cuts.first), key(self.seed, _ORDER, epoch, place))
+            numbers[rows] = ends[place] + at
             parts.append((units, rows, self.inputs.spans(units, own, Cuts(cuts.first[at], cuts.after[at]))))
-        return _together(parts, len(indices))
+        return _Found(numbers, *_together(parts, len(indices)))
+
+    def _copy(self, epoch: int) -> int:
+        """The epoch whose examples it has."""
+        return epoch % self.copies if self.copies else epoch
 
     def _epoch(self, epoch: int) -> Epoch:
+        epoch = self._copy(epoch)
         found = self._epochs.get(epoch)
         if found is None:
             order = permuted(np.arange(len(self.corpus)), len(self.corpus), key(self.seed, _DEAL, epoch))
@@ -166,10 +186,19 @@ class Examples:
         found = self._stretches.pop((epoch, place), None)
         if found is None:
             units, own = Units(self.corpus, shards, self.inputs.longest), key(self.seed, _CUT, epoch, place)
-            found = Stretch(units, self.inputs.cuts(units, own), own, key(self.seed, _ORDER, epoch, place))
+            found = Stretch(units, self.inputs.cuts(units, own), own)
         self._stretches[epoch, place] = found
         _forget(self._stretches)
         return found
+
+
+def _require(lexicon: str, corpus: Corpus) -> None:
+    """Refuse a lexicon that the shards know nothing of."""
+    if lexicon not in (known := corpus.shard(0).lexicons):
+        raise BertkitError(
+            f"{corpus.path} has no lexicon {lexicon!r}, it has: {', '.join(known) or 'none'}. Build it with the "
+            f"phrases, one on each line of a file: bertkit corpus build ... --lexicon {lexicon}=FILE"
+        )
 
 
 def _forget(kept: OrderedDict[Any, Any]) -> None:
@@ -194,7 +223,7 @@ def _dealt(order: list[int], corpus: Corpus) -> list[list[int]]:
     return stretches
 
 
-def _together(parts: list[tuple[Units, Array, Spans]], count: int) -> _Found:
+def _together(parts: list[tuple[Units, Array, Spans]], count: int) -> tuple[Spans, list[tuple[Units, Array]]]:
     """The spans of several stretches in the order of the examples that were asked for."""
     example = np.concatenate([rows[spans.example] for _, rows, spans in parts])
     order = np.argsort(example, kind="stable")
@@ -207,4 +236,4 @@ def _together(parts: list[tuple[Units, Array, Spans]], count: int) -> _Found:
         for name, values in spans.labels.items():
             labels[name][rows] = values
     start, stop, segment = (np.concatenate([part[2][column] for part in parts])[order] for column in (1, 2, 3))
-    return _Found(Spans(example[order], start, stop, segment, labels), sources)
+    return Spans(example[order], start, stop, segment, labels), sources

@@ -29,6 +29,8 @@ class Flat:
     """[B] for each question about whole examples"""
     marks: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
     """for each question about tokens: which ones [M], ascending, and the true values [M]"""
+    units: Mapping[str, Array] = field(default_factory=dict)
+    """[T] bool, for each lexicon that was asked for: whether a word or one of its phrases starts here"""
 
     def __len__(self) -> int:
         """How many examples there are."""

@@ -78,17 +78,30 @@ class Shard:
 
     def starts_word(self, at: Array) -> Array:
         """Whether a word starts at each of these tokens: [N] -> [N]."""
-        bits: Array = (self._words[at >> 3] >> (at & 7).astype(np.uint8)) & 1
-        return bits.view(bool)
+        return _bits_at(self._words, at)
 
     def units(self, lexicon: str, start: int, stop: int) -> Array:
         """Whether a word or a phrase of this lexicon starts at each of these tokens: [stop - start]."""
         return _bits(look_up("lexicon", lexicon, self._units), start, stop)
 
+    def starts_unit(self, lexicon: str, at: Array) -> Array:
+        """Whether a word or a phrase of this lexicon starts at each of these tokens: [N] -> [N]."""
+        return _bits_at(look_up("lexicon", lexicon, self._units), at)
+
+    @property
+    def lexicons(self) -> list[str]:
+        """Those whose phrases were looked for."""
+        return list(self._units)
+
 
 def _bits(packed: Array, start: int, stop: int) -> Array:
     bits = np.unpackbits(packed[start // 8 : (stop + 7) // 8], bitorder="little")
     return bits[start % 8 : start % 8 + stop - start].view(bool)
+
+
+def _bits_at(packed: Array, at: Array) -> Array:
+    bits: Array = (packed[at >> 3] >> (at & 7).astype(np.uint8)) & 1
+    return bits.view(bool)
 
 
 def _views(path: Path) -> dict[str, Array]:

@@ -5,7 +5,7 @@ Letters: U units · D documents · H shards · N units that are asked about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -50,8 +50,12 @@ class Units:
         shift = int(self.shards[at])
         return self._corpus.shard(self._numbers[at]).words(start - shift, stop - shift)
 
-    def copy(self, start: Array, lengths: Array, ids: Array, words: Array, at: Array) -> None:
-        """Put so many tokens from each start on, with what is known of their words, to the places from `at` on."""
+    def copy(
+        self, start: Array, lengths: Array, ids: Array, words: Array, at: Array, phrases: Mapping[str, Array] = {}
+    ) -> None:
+        """Put so many tokens from each start on to the places from `at` on: their ids, whether a word starts, and for
+        each of these lexicons whether a word or a phrase does.
+        """
         which = np.searchsorted(self.shards, start, "right") - 1
         for number in np.unique(which).tolist():
             chosen = np.flatnonzero(which == number)
@@ -60,6 +64,8 @@ class Units:
             place = ranges(at[chosen], lengths[chosen])
             ids[place] = shard.ids[source]
             words[place] = shard.starts_word(source)
+            for lexicon, starts in phrases.items():
+                starts[place] = shard.starts_unit(lexicon, source)
 
 
 def _cut(shard: Shard, longest: int) -> tuple[Array, Array]:

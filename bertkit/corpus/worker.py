@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -16,12 +17,14 @@ from bertkit.corpus.format import FORMATS
 from bertkit.corpus.source import Bundle, File, Piece, Skipped
 from bertkit.errors import BertkitError
 from bertkit.text import Tokenizer, segment
-from bertkit.text.bulk import Bulk
+from bertkit.text.bulk import Array, Bulk, Tokens
 from bertkit.text.lexicon import Lexicon
 from bertkit.text.sentences import SPLITTERS
 
 TOKENIZER, DICTIONARY, LEXICONS = "tokenizer", "words.txt", "lexicons"
 COUNTED = ("tokens", "words", "sentences", "documents")
+LEARNED, HELD_OUT = "shard", "held"
+"""what is learned from, and what is only asked about"""
 
 
 class Worker:
@@ -29,7 +32,7 @@ class Worker:
 
     def __init__(self, settings: Message, tokenizer: Tokenizer) -> None:
         self._directory = Path(settings["directory"])
-        self._skips = settings["on_error"] == "skip"
+        self._skips, self._held_out = settings["on_error"] == "skip", settings["held_out"]
         self._unknown = tokenizer.unk_id
         self._bulk = Bulk(
             tokenizer,
@@ -43,12 +46,19 @@ class Worker:
         skipped: list[Skipped] = []
         skip = skipped.append if self._skips else None
         tokens = self._bulk.read("\n\n".join(source.plain(piece, skip) for piece in _pieces(job, data)))
-        if len(tokens.ids):
-            shard.write(self._directory / name_of(job["number"]), tokens)
+        held = drawn(tokens, self._held_out)
+        parts = {LEARNED: tokens.of(~held), HELD_OUT: tokens.of(held)} if held.any() else {LEARNED: tokens}
+        made = {}
+        for part, found in parts.items():
+            if len(found.ids):
+                shard.write(self._directory / name_of(job["number"], part), found)
+                made[part] = self._counts(found)
+        return {"number": job["number"], "made": made, "skipped": [list(found) for found in skipped]}
+
+    def _counts(self, tokens: Tokens) -> Message:
         counts = len(tokens.ids), int(tokens.words.sum()), len(tokens.sentences), len(tokens.documents)
-        answer: Message = dict(zip(COUNTED, counts, strict=True))
-        answer["unknown"] = int(np.count_nonzero(tokens.ids == self._unknown))
-        return {**answer, "number": job["number"], "skipped": [list(found) for found in skipped]}
+        unknown = int(np.count_nonzero(tokens.ids == self._unknown))
+        return {**dict(zip(COUNTED, counts, strict=True)), "unknown": unknown}
 
 
 def _segmenter(words: str, dictionary: Path) -> segment.Segment | None:
@@ -60,9 +70,21 @@ def _segmenter(words: str, dictionary: Path) -> segment.Segment | None:
     return None
 
 
-def name_of(number: int) -> str:
+def name_of(number: int, part: str = LEARNED) -> str:
     """The file of a shard."""
-    return f"shard-{number:05d}.safetensors"
+    return f"{part}-{number:05d}.safetensors"
+
+
+def drawn(tokens: Tokens, share: float) -> Array:
+    """Which documents are held out, [D]: those whose own ids say so, so that a text that comes again is not split."""
+    if not share:
+        return np.zeros(len(tokens.documents), bool)
+    firsts = tokens.sentences[tokens.documents]
+    chances = [
+        int.from_bytes(hashlib.blake2b(ids.tobytes(), digest_size=8).digest(), "little") / 2**64
+        for ids in np.split(tokens.ids, firsts[1:])
+    ]
+    return np.array(chances) < share
 
 
 def job_of(bundle: Bundle) -> tuple[Message, bytes]:

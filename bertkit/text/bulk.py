@@ -52,6 +52,20 @@ class Tokens(NamedTuple):
     units: Mapping[str, Array] = {}
     """for each lexicon [T]: whether a word or one of its phrases starts here"""
 
+    def of(self, documents: Array) -> Tokens:
+        """Those of some documents, [D] bool."""
+        sentence = np.repeat(documents, np.diff(self.documents, append=len(self.sentences)))  # [S]
+        lengths = np.diff(self.sentences, append=len(self.ids))
+        token = np.repeat(sentence, lengths)  # [T]
+        sizes, counts = lengths[sentence], np.diff(self.documents, append=len(self.sentences))[documents]
+        return Tokens(
+            self.ids[token],
+            self.words[token],
+            (np.cumsum(sizes) - sizes).astype(np.uint32),
+            (np.cumsum(counts) - counts).astype(np.uint32),
+            {name: starts[token] for name, starts in self.units.items()},
+        )
+
 
 class Bulk:
     """A tokenizer for whole corpora. A line break ends a sentence, an empty line a document.

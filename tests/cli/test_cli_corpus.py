@@ -182,6 +182,35 @@ def test_chinese_words(run: Bertkit, tiny: Path, tmp_path: Path, monkeypatch: py
     assert max(map(cell_len, run("corpus", "inspect", tmp_path / "zh").out.splitlines())) > 30
 
 
+def test_runs_and_phrases(run: Bertkit, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    text, pets, places = (tmp_path / name for name in ("a.txt", "pets", "places"))
+    text.write_text("The red cat sat on a mat.\n" * 40, encoding="utf-8")
+    pets.write_text("red cat\n", encoding="utf-8")
+    places.write_text("on a mat\n", encoding="utf-8")
+    build = ("corpus", "build", text, "-t", tiny, "--lexicon", f"pets={pets}")
+    assert run(*build, "-o", tmp_path / "one").code == 0
+    assert run(*build, "-o", tmp_path / "two", "--lexicon", f"places={places}").code == 0
+
+    assert "spans of words masked." in run("corpus", "inspect", tmp_path / "one", "--mask", "spans").out
+    assert "runs of words masked." in run("corpus", "inspect", tmp_path / "one", "--mask", "ngrams").out
+    asked = ("--mask", "phrases", "--length", 32, "--count", 10, "--json")
+    whole = run("corpus", "inspect", tmp_path / "one", *asked)
+    assert whole == run("corpus", "inspect", tmp_path / "two", *asked, "--lexicon", "pets")
+    found = 0
+    for one in looked(whole)["examples"]:
+        tokens, places_ = restored(one), {mark["position"] for mark in one["masked"]}
+        for place in range(len(tokens) - 1):
+            if tokens[place : place + 2] == ["red", "cat"]:
+                assert (place in places_) == (place + 1 in places_)
+                found += place in places_
+    assert found > 0
+    ran = run("corpus", "inspect", tmp_path / "two", "--mask", "phrases")
+    assert "--mask phrases: give one of --lexicon pets, --lexicon places" in ran.err
+    ran = run("corpus", "inspect", tmp_path / "two", "--mask", "phrases", "--lexicon", "pts")
+    assert "has no lexicon 'pts', it has: pets, places." in ran.err
+
+
 def example(tokens: list[str], words: list[bool], masked: dict[int, str]) -> dict[str, Any]:
     marks = [{"position": place, "shown": tokens[place], "true": true} for place, true in masked.items()]
     return {
@@ -249,6 +278,7 @@ def test_plain_terminal(run: Bertkit, shards: Path, monkeypatch: pytest.MonkeyPa
         (["one", "--inputs", "sentence-pairs"], "--inputs sentence-pairs takes text from another document"),
         (["one", "--first", "1"], "--first 1: epoch 0 has the examples 0 to 0"),
         (["one", "--length", "100000"], "length is 100000"),
+        (["one", "--mask", "phrases"], "has no lexicon 'phrases', it has: none. Build it with the phrases"),
     ],
 )
 def test_inspect_refuses(

@@ -93,6 +93,18 @@ def numbered(path: Path, documents: Sequence[Sequence[int]], shards: int = 1, pi
     return Made(write(path, tokenizer, parts), sentence, in_document[sentence], words)
 
 
+def with_lexicon(path: Path, made: Made, name: str, share: float = 0.3) -> Corpus:
+    """The same corpus with a lexicon, which joins a share of the words to those before them, within sentences."""
+    parts, draw = [], np.random.default_rng(1)
+    for number in range(len(made.corpus)):
+        opened = made.corpus.shard(number)
+        words, sentences = opened.words(0, len(opened)), opened.sentences[:-1]
+        units = words & (draw.random(len(words)) >= share)
+        units[sentences] = True
+        parts.append(Tokens(opened.ids, words, sentences, opened.documents[:-1], {name: units}))
+    return write(path, made.corpus.tokenizer, parts)
+
+
 def drawn(documents: int, sentences: tuple[int, int], tokens: tuple[int, int], seed: int = 0) -> list[list[int]]:
     """Lengths of documents and sentences, even between bounds."""
     draw = np.random.default_rng(seed)

@@ -22,12 +22,13 @@ from bertkit.corpus.examples import Examples
 from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import DocSentences, FullSentences, Inputs, OrderPairs, SegmentPairs, SentencePairs
 from bertkit.errors import BertkitError
-from bertkit.objectives.mask import Mask, Vocabulary, WholeWords
+from bertkit.objectives.choose import WholeWords
+from bertkit.objectives.mask import Mask, Vocabulary
 from bertkit.spec import to_json
 from bertkit.text import Tokenizer
 from bertkit.text.bulk import Bulk, Tokens
 from bertkit.weights import find, folder
-from tests.corpus.making import SPECIAL, Made, drawn, numbered, write
+from tests.corpus.making import SPECIAL, Made, drawn, numbered, with_lexicon, write
 
 EVERY = [FullSentences(64), DocSentences(64), SegmentPairs(64), SentencePairs(64), OrderPairs(64)]
 NAMES = [type(inputs).__name__ for inputs in EVERY]
@@ -134,6 +135,41 @@ def test_examples_cross_process_borders_light(made: Made) -> None:
     sent = pickle.dumps(examples)
     assert len(sent) < 1000
     assert rows(pickle.loads(sent).read(0, [3, 1])) == expected
+
+
+@pytest.mark.parametrize("inputs", EVERY, ids=NAMES)
+def test_copies_come_again(made: Made, inputs: Inputs, stretch: int) -> None:
+    ever, few = Examples(made.corpus, inputs, seed=3), Examples(made.corpus, inputs, seed=3, copies=3)
+    every = range(ever.count(1))
+    assert few.count(4) == few.count(1) == len(every)
+    assert rows(few.read(1, every)) == rows(ever.read(1, every)), "the first are as ever"
+    first, again = rows(few.read(1, every)), rows(few.read(4, every))
+    assert sorted(first) == sorted(again), "with the same keys"
+    assert np.mean(np.array(first) == np.array(again)) < 0.2, "in another order"
+    assert rows(pickle.loads(pickle.dumps(few)).read(4, [5])) == again[5:6]
+    with pytest.raises(BertkitError, match="copies is -1: give how many epochs are made, or 0 for ever new ones"):
+        Examples(made.corpus, inputs, copies=-1)
+
+
+def test_lexicons_that_are_asked_for(made: Made, tmp_path: Path, stretch: int) -> None:
+    corpus = with_lexicon(tmp_path / "c", made, "names")
+    examples = Examples(corpus, SegmentPairs(64), lexicons=["names"])
+    examples = pickle.loads(pickle.dumps(examples))
+    flat, plain = (one.read(0, range(200)) for one in (examples, Examples(corpus, SegmentPairs(64))))
+    assert rows(flat) == rows(plain)
+    assert plain.units == {}
+    stored = np.concatenate([corpus.shard(n).units("names", 0, len(corpus.shard(n))) for n in range(len(corpus))])
+    inner = flat.ids >= len(SPECIAL)
+    begins = np.append(False, ~inner[:-1])  # after [CLS] and [SEP]
+    expected = ~inner | begins
+    expected[inner] |= stored[made.places(flat.ids[inner])]
+    assert np.array_equal(flat.units["names"], expected)
+    assert flat.units["names"].sum() < 0.8 * flat.words.sum()
+    said = r"c has no lexicon 'nmes', it has: names. Build it with .*: bertkit corpus build ... --lexicon nmes=FILE"
+    with pytest.raises(BertkitError, match=said):
+        Examples(corpus, SegmentPairs(64), lexicons=["nmes"])
+    with pytest.raises(BertkitError, match="has no lexicon 'names', it has: none"):
+        Examples(made.corpus, SegmentPairs(64), lexicons=["names"])
 
 
 def test_counting_reads_no_ids(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
 from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import FullSentences, SegmentPairs
 from bertkit.errors import BertkitError
-from bertkit.objectives.mask import Mask, Pieces, Vocabulary, WholeWords
-from bertkit.spec import from_json, to_json
+from bertkit.objectives import choose as choosing
+from bertkit.objectives.choose import Choose, NGrams, Phrases, Pieces, Spans, WholeWords
+from bertkit.objectives.mask import Mask, Vocabulary
 from bertkit.text import Tokenizer
-from tests.corpus.making import CLS, MASK, SEP, SPECIAL, Array, Made, drawn, numbered
+from tests.corpus.making import CLS, MASK, SEP, SPECIAL, Array, Made, drawn, numbered, with_lexicon
+from tests.objectives.rules import likely, splitmix64
 
 BOTH = [Pieces(), WholeWords()]
-NAMES = ["pieces", "whole words"]
-ALL = 2**64 - 1
+EVERY = [*BOTH, Phrases("names"), NGrams(), NGrams(words=False), Spans()]
+NAMES = ["pieces", "whole words", "phrases", "n-grams", "n-grams of pieces", "spans"]
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +31,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.fixture(scope="module")
+def corpus(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """The same with a lexicon."""
+    return with_lexicon(tmp_path_factory.mktemp("lexicon") / "c", made, "names")
+
+
+@pytest.fixture(scope="module")
 def vocabulary(made: Made) -> Vocabulary:
     return Vocabulary.of(made.corpus.tokenizer)
 
 
 @pytest.fixture(scope="module")
-def flat(made: Made) -> Flat:
-    examples = Examples(made.corpus, FullSentences(64))
+def flat(corpus: Corpus) -> Flat:
+    examples = Examples(corpus, FullSentences(64), lexicons=["names"])
     return examples.read(0, range(examples.count(0)))
 
 
@@ -69,32 +78,28 @@ def test_words_are_whole_and_fit(flat: Flat, vocabulary: Vocabulary) -> None:
     assert np.bincount(sizes[chosen])[1:5].all(), "of all sizes"
 
 
-@pytest.mark.parametrize("choose", BOTH, ids=NAMES)
-def test_most_are_hidden_some_replaced_some_kept(
-    made: Made, flat: Flat, vocabulary: Vocabulary, choose: Pieces | WholeWords
-) -> None:
-    hidden = replaced = kept = 0
-    drawn_ids = []
-    examples = Examples(made.corpus, FullSentences(64))
+@pytest.mark.parametrize("choose", EVERY, ids=NAMES)
+def test_most_are_hidden_some_replaced_some_kept(corpus: Corpus, vocabulary: Vocabulary, choose: Choose) -> None:
+    """80, 10 and 10 % of what is decided together: tokens, or spans by their first ones."""
+    counts, others = np.zeros(3), []
+    examples = Examples(corpus, FullSentences(64), lexicons=choose.lexicons)
     for epoch in range(3):
         whole = examples.read(epoch, range(examples.count(epoch)))
         masked = Mask(choose).corrupt(whole, vocabulary)
         at, true = masked.marks["mlm"]
-        now = masked.ids[at]
-        hidden += int((now == MASK).sum())
-        kept += int((now == true).sum())
-        other = now[(now != MASK) & (now != true)]
-        replaced += len(other)
-        drawn_ids.append(other)
+        now = masked.ids[at].astype(np.int64)
+        other = (now != MASK) & (now != true)
+        others.append(now[other])
+        free = whole.ids >= len(SPECIAL)
+        first = np.flatnonzero(choose.chosen(whole, free, room(whole, 0.15)).decided == at)
+        counts += (now[first] == MASK).sum(), other[first].sum(), (now[first] == true[first]).sum()
         untouched = np.delete(np.arange(len(whole.ids)), at)
         assert np.array_equal(masked.ids[untouched], whole.ids[untouched])
-    of = hidden + replaced + kept
-    for count, share in ((hidden, 0.8), (replaced, 0.1), (kept, 0.1)):
-        assert abs(count - of * share) < 4 * (of * share * (1 - share)) ** 0.5
-    others = np.concatenate(drawn_ids).astype(np.int64)
-    assert others.min() >= len(SPECIAL), "no special token stands for another"
-    middle = (others - len(SPECIAL)).mean() / (len(vocabulary.ordinary) - 1)
-    assert abs(middle - 0.5) < 4 * (1 / 12 / len(others)) ** 0.5, "any other token, each as likely"
+    assert likely(counts, counts.sum() * np.array([0.8, 0.1, 0.1]), 2)
+    drawn_ids = np.concatenate(others)
+    assert drawn_ids.min() >= len(SPECIAL), "no special token stands for another"
+    bins = np.bincount((drawn_ids - len(SPECIAL)) * 20 // len(vocabulary.ordinary), minlength=20)
+    assert likely(bins, np.full(20, len(drawn_ids) / 20), 19), "any other token, each as likely"
 
 
 def test_any_token_is_as_likely_as_any_other(made: Made, vocabulary: Vocabulary) -> None:
@@ -123,13 +128,6 @@ def test_shares_are_the_users(flat: Flat, vocabulary: Vocabulary, shares: tuple[
         assert abs(count - of * share) <= 4 * (of * share * (1 - share)) ** 0.5 + 1e-9
     with pytest.raises(BertkitError, match=r"Mask.random is 0.6 and Mask.keep is 0.5: together at most 1"):
         Mask(random=0.6, keep=0.5)
-
-
-def splitmix64(key: int, place: int) -> int:
-    state = (key + (place + 1) * 0x9E3779B97F4A7C15) & ALL
-    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & ALL
-    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & ALL
-    return state ^ (state >> 31)
 
 
 def google(words: list[list[int]], most: int) -> list[int]:
@@ -163,9 +161,9 @@ def test_whole_words_by_googles_rule(flat: Flat, vocabulary: Vocabulary, rate: f
     assert at.tolist() == expected
 
 
-@pytest.mark.parametrize("choose", BOTH, ids=NAMES)
-def test_the_batch_makes_no_difference(made: Made, vocabulary: Vocabulary, choose: Pieces | WholeWords) -> None:
-    examples = Examples(made.corpus, SegmentPairs(64), seed=1)
+@pytest.mark.parametrize("choose", EVERY, ids=NAMES)
+def test_the_batch_makes_no_difference(corpus: Corpus, vocabulary: Vocabulary, choose: Choose) -> None:
+    examples = Examples(corpus, SegmentPairs(64), seed=1, lexicons=choose.lexicons)
     mask, count = Mask(choose), examples.count(2)
     whole = mask.corrupt(examples.read(2, range(count)), vocabulary)
     draw = np.random.default_rng(0)
@@ -179,14 +177,12 @@ def test_the_batch_makes_no_difference(made: Made, vocabulary: Vocabulary, choos
             assert np.array_equal(one["marks"]["mlm"][1], expected["marks"]["mlm"][1])
 
 
-@pytest.mark.parametrize("choose", BOTH, ids=NAMES)
+@pytest.mark.parametrize("choose", EVERY, ids=NAMES)
 def test_giant_batches_are_masked_alike(
-    flat: Flat, vocabulary: Vocabulary, choose: Pieces | WholeWords, monkeypatch: pytest.MonkeyPatch
+    flat: Flat, vocabulary: Vocabulary, choose: Choose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bertkit.objectives import mask as masking
-
     expected = Mask(choose).corrupt(flat, vocabulary)
-    monkeypatch.setattr(masking, "PACKED", 10)
+    monkeypatch.setattr(choosing, "PACKED", 10)
     found = Mask(choose).corrupt(flat, vocabulary)
     assert np.array_equal(found.ids, expected.ids)
     assert np.array_equal(found.marks["mlm"][0], expected.marks["mlm"][0])
@@ -203,11 +199,29 @@ def test_epochs_mask_other_tokens(made: Made, vocabulary: Vocabulary) -> None:
     assert 0.1 < both / len(chosen[0]) < 0.2, "as many as chance has it: 15 %"
 
 
+def test_copies_repeat_the_masks(made: Made, vocabulary: Vocabulary) -> None:
+    """As in the original: so many masks of a text, over and over, in new orders."""
+    examples = Examples(made.corpus, FullSentences(64), copies=2)
+
+    def masked(epoch: int) -> list[bytes]:
+        flat = Mask().corrupt(examples.read(epoch, range(examples.count(epoch))), vocabulary)
+        ids, marks = flat.ids, flat.marks["mlm"]
+        true = ids.copy()
+        true[marks[0]] = marks[1]
+        return [true[a:b].tobytes() + ids[a:b].tobytes() for a, b in pairwise(flat.starts)]
+
+    first, second, third = (masked(epoch) for epoch in (0, 1, 2))
+    assert first != third
+    assert sorted(first) == sorted(third)
+    assert not set(first) & set(second)
+
+
 def test_special_tokens_of_the_text_and_unknown_ones() -> None:
     tokenizer = Tokenizer.from_vocabulary([*SPECIAL, "a", "b"])
     ids = np.array([2, 5, 3, 1, 4, 0, 6, 3], np.uint16)  # a text that spells [SEP], [UNK], [MASK] and [PAD]
-    flat = Flat(ids, ids * 0, np.ones(8, bool), np.array([0, 8]), np.array([5], np.uint64))
-    for choose in BOTH:
+    words = np.ones(8, bool)
+    flat = Flat(ids, ids * 0, words, np.array([0, 8]), np.array([5], np.uint64), units={"names": words})
+    for choose in EVERY:
         at, true = Mask(choose, rate=0.99).corrupt(flat, Vocabulary.of(tokenizer)).marks["mlm"]
         assert at.tolist() == [1, 3, 6], "an unknown word is a word"
         assert true.tolist() == [5, 1, 6]
@@ -221,8 +235,6 @@ def test_one_word_that_is_too_long_is_left(vocabulary: Vocabulary) -> None:
     assert len(Mask().corrupt(flat, vocabulary).marks["mlm"][0]) == 1
 
 
-def test_specs_are_json(tmp_path: Path) -> None:
-    mask = Mask(WholeWords(), rate=0.2)
-    assert from_json(to_json(mask)) == mask
+def test_rates_are_shares() -> None:
     with pytest.raises(BertkitError, match=r"Mask.rate is 1.5: it must be below 1"):
         Mask(rate=1.5)

@@ -1,0 +1,95 @@
+"""An objective: what a network learns from examples. Pre-training and fine-tuning are objectives of one loop.
+
+It answers four questions: how examples are changed (`corrupt`, NumPy, in workers), which heads the network needs
+(`heads`), how many answers a batch asks for (`counts`, before any forward pass), and how wrong the network is (`loss`,
+a sum over these answers). A sum divided by its own count over a whole step is a true mean, however the step was cut
+into smaller batches and shared among processes.
+
+Objectives add up: `Sop() + MaskedLm()` runs the encoder once. Those that move tokens come first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from bertkit.batch import Batch
+from bertkit.corpus.flat import Flat
+from bertkit.errors import BertkitError
+from bertkit.objectives.mask import Vocabulary
+from bertkit.parts.heads import Head
+from bertkit.parts.network import NetworkModule
+from bertkit.spec import Spec
+
+
+class Asked(NamedTuple):
+    """What came of one question over a batch; both are sums, []."""
+
+    loss: Tensor
+    right: Tensor
+    """how many answers were right"""
+
+
+@dataclass(frozen=True)
+class Objective(Spec):
+    """The base of all objectives."""
+
+    def __add__(self, other: Objective) -> Sum:
+        return Sum((*self.terms, *other.terms))
+
+    @property
+    def terms(self) -> tuple[Objective, ...]:
+        """The objectives that it is the sum of."""
+        return (self,)
+
+    def heads(self) -> dict[str, Head]:
+        """The heads that it needs, by name; objectives share those of the same name."""
+        raise NotImplementedError
+
+    def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
+        """The examples as the model shall see them, with what is asked about them."""
+        return flat
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        """How many answers each question wants."""
+        raise NotImplementedError
+
+    def loss(self, network: NetworkModule, hidden: Tensor, batch: Batch) -> dict[str, Asked]:
+        """What came of each question, from hidden states [..., W]."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Sum(Objective):
+    """Several objectives on the same hidden states, each counted for itself."""
+
+    parts: tuple[Objective, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = [type(part).__name__ for part in self.parts]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise BertkitError(
+                f"{twice[0]} is in {' + '.join(names)} more than once: an objective is asked once. Take one away"
+            )
+
+    @property
+    def terms(self) -> tuple[Objective, ...]:
+        return self.parts
+
+    def heads(self) -> dict[str, Head]:
+        return {name: head for part in self.parts for name, head in part.heads().items()}
+
+    def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
+        for part in self.parts:
+            flat = part.corrupt(flat, vocabulary)
+        return flat
+
+    def counts(self, batch: Batch) -> dict[str, int]:
+        return {name: count for part in self.parts for name, count in part.counts(batch).items()}
+
+    def loss(self, network: NetworkModule, hidden: Tensor, batch: Batch) -> dict[str, Asked]:
+        return {name: asked for part in self.parts for name, asked in part.loss(network, hidden, batch).items()}

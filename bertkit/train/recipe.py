@@ -1,0 +1,187 @@
+"""Recipes: all that decides a run, in one TOML file.
+
+`read` takes the file and changes such as `train.steps=60`. Unknown keys are errors that say what exists. The resolved
+recipe is written into the run, and gives the same run again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from bertkit.corpus.inputs import Inputs
+from bertkit.errors import BertkitError, about, unknown
+from bertkit.objectives.masked_lm import MaskedLm
+from bertkit.objectives.objective import Objective, Sum
+from bertkit.objectives.pairs import Nsp
+from bertkit.spec import Bounds, Count, Positive, Spec, to_json
+from bertkit.text.files import read_text
+from bertkit.train.optimizer import Adam, Optimizer
+from bertkit.train.schedule import Linear, Schedule
+
+Seed = Annotated[int, Bounds(0, 2**63)]
+Many = Annotated[int, Bounds(1, 2**40)]
+Some = Annotated[int, Bounds(0, 2**40)]
+
+
+@dataclass(frozen=True)
+class Data(Spec):
+    """What is learned from."""
+
+    corpus: str
+    """a directory that `bertkit corpus build` made"""
+    held_out: str = ""
+    """another one, whose text is only asked about"""
+    workers: Some = 0
+    """processes that read ahead; on a CPU reading costs less than they do"""
+
+
+@dataclass(frozen=True)
+class Start(Spec):
+    """What learning begins with."""
+
+    size: str = "bert-tiny"
+    """of a new network: a name of `bertkit.list_models(pretrained=False)`"""
+    weights: str = ""
+    """of an existing one instead: a directory, an alias or a name, to go on with another text"""
+
+
+@dataclass(frozen=True)
+class Phase(Spec):
+    """Some of the steps, with inputs of one kind and length."""
+
+    inputs: Inputs
+    share: Positive = 1.0
+    """how many of the steps, in proportion to the other phases"""
+    rows: Count = 256
+    """examples of a step"""
+    micro: Count = 32
+    """examples that are in memory at once"""
+
+
+@dataclass(frozen=True)
+class Train(Spec):
+    """How."""
+
+    steps: Many
+    phases: tuple[Phase, ...]
+    optimizer: Optimizer = field(default_factory=Adam)
+    schedule: Schedule = field(default_factory=Linear)
+    clip: Positive = 1.0
+    """the longest gradient"""
+    checkpoint_every: Many = 1000
+    keep_last: Count = 2
+    log_every: Many = 10
+    evaluate_every: Some = 0
+    """0: only at the end"""
+
+
+@dataclass(frozen=True)
+class Recipe(Spec):
+    """A whole run."""
+
+    output: str
+    data: Data
+    train: Train
+    model: Start = field(default_factory=Start)
+    objective: tuple[Objective, ...] = (Nsp(), MaskedLm())
+    seed: Seed = 0
+
+    @property
+    def learned(self) -> Objective:
+        """The objectives as one."""
+        return self.objective[0] if len(self.objective) == 1 else Sum(self.objective)
+
+
+def read(path: Path, changes: Sequence[str] = ()) -> Recipe:
+    """The recipe of a file, with changes such as `train.steps=60` or `output=runs/first`."""
+    try:
+        data = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise BertkitError(f"{path} is not TOML: {error}") from None
+    for change in changes:
+        _change(data, change)
+    with about(path):
+        recipe: Recipe = _made(data, Recipe, "")
+    return recipe
+
+
+def to_toml(recipe: Recipe) -> str:
+    """The recipe with every setting spelled out; `read` gives it back."""
+    told = {name: value for name, value in to_json(recipe).items() if name != "part"}
+    flat = [f"{name} = {_toml(value)}" for name, value in told.items() if not _is_section(value)]
+    sections = [
+        "\n".join([f"[{name}]", *(f"{key} = {_toml(entry)}" for key, entry in value.items() if key != "part")])
+        for name, value in told.items()
+        if _is_section(value)
+    ]
+    return "\n\n".join(["\n".join(flat), *sections]) + "\n"
+
+
+def _is_section(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return '"' + "".join(_escaped(char) for char in value) + '"'
+        case dict():
+            return "{ " + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + " }"
+        case list():
+            return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value)
+
+
+def _escaped(char: str) -> str:
+    return f"\\u{ord(char):04x}" if char in '"\\' or ord(char) < 0x20 or ord(char) == 0x7F else char
+
+
+def _change(data: dict[str, Any], change: str) -> None:
+    name, given, value = change.partition("=")
+    if not given or not name:
+        raise BertkitError(f"{change!r} changes nothing: write section.key=value, such as train.steps=60")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value  # a plain word is a string
+    *sections, last = name.split(".")
+    for section in sections:
+        data = data.setdefault(section, {})
+        if not isinstance(data, dict):
+            raise BertkitError(f"{change!r}: {section} is not a section")
+    data[last] = parsed
+
+
+def _made(data: Any, hint: Any, where: str) -> Any:
+    """Plain values as what a field wants: sections whose kind is known need not name it."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _made(data, arguments[0], where)
+    if origin is tuple and isinstance(data, list):
+        return tuple(_made(entry, arguments[0], f"{where}[{place}]") for place, entry in enumerate(data))
+    if not (isinstance(hint, type) and issubclass(hint, Spec) and isinstance(data, dict)):
+        return data
+    kind = hint
+    if "part" in data:
+        found = Spec.known.get(data["part"])
+        if found is None or not issubclass(found, hint):
+            raise unknown(where, data["part"], [name for name, one in Spec.known.items() if issubclass(one, hint)])
+        kind = found
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields = {one.name: one for one in dataclasses.fields(kind)}
+    prefix = f"{where}." if where else ""
+    for name in data:
+        if name != "part" and name not in fields:
+            raise unknown(f"key of {where or 'the recipe'}", name, fields)
+    for name, one in fields.items():
+        if name not in data and one.default is one.default_factory is dataclasses.MISSING:
+            raise BertkitError(f"{prefix}{name} is missing: write it there, or add {prefix}{name}=… to the command")
+    return kind(**{name: _made(data[name], hints[name], f"{prefix}{name}") for name in fields if name in data})
