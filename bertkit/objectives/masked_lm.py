@@ -15,6 +15,7 @@ from bertkit.batch import Batch
 from bertkit.corpus.flat import Flat
 from bertkit.objectives.mask import MARK, Mask, Vocabulary
 from bertkit.objectives.objective import Asked, Objective
+from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Head, Mlm
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.surprise import surprise
@@ -26,8 +27,12 @@ class MaskedLm(Objective):
 
     mask: Mask = field(default_factory=Mask)
 
-    def heads(self) -> dict[str, Head]:
-        return {"mlm": Mlm()}
+    @property
+    def lexicons(self) -> tuple[str, ...]:
+        return self.mask.choose.lexicons
+
+    def heads(self, encoder: Encoder) -> dict[str, Head]:
+        return {"mlm": Mlm(encoder.feeds[-1].activation, encoder.embed.epsilon)}
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
         return self.mask.corrupt(flat, vocabulary)

@@ -19,6 +19,7 @@ from bertkit.batch import Batch
 from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
 from bertkit.objectives.mask import Vocabulary
+from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Head
 from bertkit.parts.network import NetworkModule
 from bertkit.spec import Spec
@@ -44,8 +45,13 @@ class Objective(Spec):
         """The objectives that it is the sum of."""
         return (self,)
 
-    def heads(self) -> dict[str, Head]:
-        """The heads that it needs, by name; objectives share those of the same name."""
+    @property
+    def lexicons(self) -> tuple[str, ...]:
+        """The lexicons whose phrases it must know."""
+        return ()
+
+    def heads(self, encoder: Encoder) -> dict[str, Head]:
+        """The heads that it needs on an encoder, by name; objectives share those of the same name."""
         raise NotImplementedError
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
@@ -80,8 +86,12 @@ class Sum(Objective):
     def terms(self) -> tuple[Objective, ...]:
         return self.parts
 
-    def heads(self) -> dict[str, Head]:
-        return {name: head for part in self.parts for name, head in part.heads().items()}
+    @property
+    def lexicons(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.lexicons))
+
+    def heads(self, encoder: Encoder) -> dict[str, Head]:
+        return {name: head for part in self.parts for name, head in part.heads(encoder).items()}
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
         for part in self.parts:

@@ -20,6 +20,7 @@ from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
 from bertkit.objectives.mask import Vocabulary
 from bertkit.objectives.objective import Asked, Objective
+from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Head, NextSentence, Pooler
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.surprise import surprise
@@ -34,7 +35,7 @@ class PairQuestion(Objective):
     inputs: ClassVar[str]
     """the inputs that know them"""
 
-    def heads(self) -> dict[str, Head]:
+    def heads(self, encoder: Encoder) -> dict[str, Head]:
         return {"pooler": Pooler(), "next_sentence": NextSentence()}
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:

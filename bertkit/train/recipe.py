@@ -35,8 +35,6 @@ class Data(Spec):
 
     corpus: str
     """a directory that `bertkit corpus build` made"""
-    held_out: str = ""
-    """another one, whose text is only asked about"""
     workers: Some = 0
     """processes that read ahead; on a CPU reading costs less than they do"""
 
@@ -78,7 +76,11 @@ class Train(Spec):
     keep_last: Count = 2
     log_every: Many = 10
     evaluate_every: Some = 0
-    """0: only at the end"""
+    """steps from one exam on held-out text to the next; 0: only at the beginning and the end"""
+    questions: Count = 256
+    """examples of an exam"""
+    copies: Some = 0
+    """epochs after which the same examples with the same masks come again, as in Google's files; 0: never"""
 
 
 @dataclass(frozen=True)

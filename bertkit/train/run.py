@@ -14,6 +14,7 @@ import fcntl
 import json
 import platform
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -24,13 +25,16 @@ import numpy as np
 import torch
 
 import bertkit
-from bertkit import artifact, model
+from bertkit import artifact, family, model
+from bertkit.batch import Batch
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
 from bertkit.errors import BertkitError
 from bertkit.model import Model
-from bertkit.train import checkpoint, loop
-from bertkit.train.feed import Feed, Place, Reading, portions
+from bertkit.objectives.mask import MARK
+from bertkit.objectives.objective import Objective
+from bertkit.train import checkpoint, exam, loop
+from bertkit.train.feed import Feed, Place, Reading, Request, portions
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import Journal
 from bertkit.train.learner import Learner
@@ -38,6 +42,8 @@ from bertkit.train.loop import Learned
 from bertkit.train.recipe import Phase, Recipe, to_toml
 
 RECIPE, FACTS, MODEL = "recipe.toml", "facts.json", "model"
+SAMPLES = 6
+"""sentences with a gap that are filled at every exam"""
 
 
 class Told(NamedTuple):
@@ -47,6 +53,10 @@ class Told(NamedTuple):
     steps: int
     rate: float
     learned: Learned
+    speed: float
+    """tokens in a second"""
+    waited: float
+    """the share of the time in which there was nothing to learn from"""
 
 
 class Stage(NamedTuple):
@@ -63,45 +73,125 @@ class StoppedError(BertkitError):
 
 def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None) -> Path:
     """Learn what a recipe says, from its beginning or from where it was; where the model is."""
-    run = Path(recipe.output)
-    with _own(run, recipe), _asked_to_end() as asked:
-        corpus = Corpus(recipe.data.corpus)
-        made = _started(recipe, corpus)
-        network, objective = made.network.train(), recipe.learned
-        learner, optimizer = Learner(network, objective), recipe.train.optimizer.build(network)
+    with _own(Path(recipe.output), recipe) as run, _asked_to_end() as asked:
+        return _Run(run, recipe, asked, tell).finish()
+
+
+class _Run:
+    """Everything that a run has open."""
+
+    def __init__(self, run: Path, recipe: Recipe, asked: list[int], tell: Callable[[Told], None] | None) -> None:
+        self._run, self._recipe, self._asked, self._tell = run, recipe, asked, tell
+        self._corpus = Corpus(recipe.data.corpus)
+        self._objective = recipe.learned
+        self._model = _started(recipe, self._corpus)
+        network = self._model.network.train()
+        self._learner, self._optimizer = Learner(network, self._objective), recipe.train.optimizer.build(network)
+        self._step, self._place = 0, Place()
         found = checkpoint.last(run)
-        done, place = 0, Place()
         if found:
-            found.restore(network, optimizer)
-            done, place = found.step, Place(*found.state["place"])
-        _note_facts(run, recipe, corpus)
-        with Journal(run / JOURNAL, done) as journal:
-            for stage in stages(recipe):
-                if done >= stage.stop:
-                    continue
-                if done == stage.first:
-                    place = Place()
-                examples = Examples(corpus, stage.phase.inputs, recipe.seed)
-                steps = islice(portions(examples, place, stage.phase.rows, stage.phase.micro), stage.stop - done)
-                for portion, batches in Feed(Reading(examples, objective), steps, recipe.data.workers):
-                    rate = recipe.train.optimizer.rate * recipe.train.schedule.share(done, recipe.train.steps)
-                    for group in optimizer.param_groups:
-                        group["lr"] = rate
-                    learned = loop.step(learner, objective, batches, optimizer, recipe.train.clip, recipe.seed, done)
-                    done, place = done + 1, portion.after
-                    last = done == recipe.train.steps
-                    if last or done % recipe.train.log_every == 0:
-                        journal.write("step", done, **_measured(learned), rate=rate)
-                    if tell:
-                        tell(Told(done, recipe.train.steps, rate, learned))
-                    if last or asked or done % recipe.train.checkpoint_every == 0:
-                        checkpoint.save(run, done, network, optimizer, {"place": list(place)})
-                        checkpoint.forget(run, recipe.train.keep_last)
-                    if asked and not last:
-                        raise StoppedError(f"stopped after step {done:,}, which is saved. The same command goes on")
-        network.eval()
-        made.save(run / MODEL, overwrite=True)
-    return run / MODEL
+            found.restore(network, self._optimizer)
+            self._step, self._place = found.step, Place(*found.state["place"])
+        _note_facts(run, recipe, self._corpus)
+
+    def finish(self) -> Path:
+        """All steps that are left, then the model."""
+        self._exam = _Exam(self._recipe, self._corpus, self._objective)
+        with Journal(self._run / JOURNAL, self._step) as self._journal:
+            if not self._step:
+                parameters = sum(parameter.numel() for parameter in self._learner.parameters())
+                self._journal.write("start", 0, unigram=exam.unigram(self._corpus), parameters=parameters)
+                self._examine()
+            for stage in stages(self._recipe):
+                if self._step < stage.stop:
+                    self._through(stage)
+        self._model.network.eval()
+        return self._model.save(self._run / MODEL, overwrite=True)
+
+    def _through(self, stage: Stage) -> None:
+        phase, train = stage.phase, self._recipe.train
+        if self._step == stage.first:
+            self._place = Place()
+        examples = Examples(self._corpus, phase.inputs, self._recipe.seed, self._objective.lexicons, train.copies)
+        portioned = islice(portions(examples, self._place, phase.rows, phase.micro), stage.stop - self._step)
+        clock = _Clock()
+        for portion, batches in Feed(Reading(examples, self._objective), portioned, self._recipe.data.workers):
+            clock.fed()
+            rate = train.optimizer.rate * train.schedule.share(self._step, train.steps)
+            for group in self._optimizer.param_groups:
+                group["lr"] = rate
+            learned = loop.step(
+                self._learner, self._objective, batches, self._optimizer, train.clip, self._recipe.seed, self._step
+            )
+            self._step, self._place = self._step + 1, portion.after
+            clock.learned(learned.tokens)
+            self._after(Told(self._step, train.steps, rate, learned, clock.speed, clock.waited))
+
+    def _after(self, told: Told) -> None:
+        """Write, say, examine, save: whatever is due."""
+        train, last = self._recipe.train, told.step == told.steps
+        if last or _due(told.step, train.log_every):
+            self._journal.write("step", told.step, **_measured(told))
+        if self._tell:
+            self._tell(told)
+        if last or _due(told.step, train.evaluate_every):
+            self._examine()
+        if last or self._asked or _due(told.step, train.checkpoint_every):
+            network = self._model.network
+            checkpoint.save(self._run, told.step, network, self._optimizer, {"place": list(self._place)})
+            checkpoint.forget(self._run, train.keep_last)
+        if self._asked and not last:
+            raise StoppedError(f"stopped after step {told.step:,}, which is saved. The same command goes on")
+
+    def _examine(self) -> None:
+        if self._exam.batches:
+            result = exam.examine(self._model, self._objective, self._exam.batches)
+            self._journal.write("held-out", self._step, **result._asdict())
+        if self._exam.gaps:
+            self._journal.write("samples", self._step, samples=[self._filled(gap) for gap in self._exam.gaps])
+
+    def _filled(self, gap: exam.Gap) -> dict[str, Any]:
+        guesses = [[(guess.token, round(guess.score, 4)) for guess in row] for row in self._model.fill(gap.text, top=3)]
+        return {"text": gap.text, "true": [gap.true], "guesses": guesses}
+
+
+class _Exam:
+    """The questions about held-out text; none where no text is held out."""
+
+    def __init__(self, recipe: Recipe, corpus: Corpus, objective: Objective) -> None:
+        self.batches: list[Batch] = []
+        self.gaps: list[exam.Gap] = []
+        if corpus.index["held_out"]:
+            held = Corpus(corpus.path, held_out=True)
+            phase = recipe.train.phases[0]
+            examples = Examples(held, phase.inputs, recipe.seed, objective.lexicons)
+            count, reading = min(examples.count(0), recipe.train.questions), Reading(examples, objective)
+            self.batches = [
+                reading[Request(0, first, min(first + phase.micro, count))] for first in range(0, count, phase.micro)
+            ]
+            self.gaps = exam.gaps(held, SAMPLES, recipe.seed) if MARK in objective.counts(self.batches[0]) else []
+
+
+class _Clock:
+    """How fast steps go, and how much of the time batches are waited for."""
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+        self.speed = self.waited = 0.0
+
+    def fed(self) -> None:
+        """A batch is there."""
+        self._fed = time.perf_counter()
+
+    def learned(self, tokens: int) -> None:
+        """It was learned from."""
+        now = time.perf_counter()
+        self.speed, self.waited = tokens / (now - self._since), (self._fed - self._since) / (now - self._since)
+        self._since = now
+
+
+def _due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
 
 
 def stages(recipe: Recipe) -> list[Stage]:
@@ -114,12 +204,12 @@ def stages(recipe: Recipe) -> list[Stage]:
 
 def _started(recipe: Recipe, corpus: Corpus) -> Model:
     """The network that learning begins with: drawn from the seed, or somebody's."""
-    heads = recipe.learned.heads()
     if not recipe.model.weights:
+        heads = recipe.learned.heads(family.encoder(recipe.model.size, len(corpus.tokenizer)))
         return model.create(recipe.model.size, corpus.tokenizer, heads, recipe.seed)
-    made = model.load(recipe.model.weights, heads)
+    made = model.load(recipe.model.weights)
     corpus.require(made.tokenizer)
-    return made
+    return model.load(recipe.model.weights, recipe.learned.heads(made.network.spec.encoder))
 
 
 def _note_facts(run: Path, recipe: Recipe, corpus: Corpus) -> None:
@@ -137,18 +227,22 @@ def _note_facts(run: Path, recipe: Recipe, corpus: Corpus) -> None:
         file.write(json.dumps(facts, indent=1, ensure_ascii=False).encode())
 
 
-def _measured(learned: Learned) -> dict[str, Any]:
+def _measured(told: Told) -> dict[str, Any]:
+    learned = told.learned
     return {
         "loss": learned.loss,
         "losses": learned.losses,
         "right": learned.right,
         "norm": learned.norm,
+        "rate": told.rate,
         "tokens": learned.tokens,
+        "tokens_per_second": round(told.speed, 1),
+        "waited": round(told.waited, 4),
     }
 
 
 @contextmanager
-def _own(run: Path, recipe: Recipe) -> Iterator[None]:
+def _own(run: Path, recipe: Recipe) -> Iterator[Path]:
     """The run's directory, ours alone; one with another recipe is not touched."""
     run.mkdir(parents=True, exist_ok=True)
     with (run / "lock").open("w") as lock:
@@ -165,7 +259,7 @@ def _own(run: Path, recipe: Recipe) -> Iterator[None]:
                 f"{run} holds a run of another recipe: compare {note}. Give another output, or repeat that recipe: "
                 f"bertkit pretrain {note}"
             )
-        yield
+        yield run
 
 
 @contextmanager
