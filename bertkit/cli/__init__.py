@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 
 from bertkit import __version__
-from bertkit.cli import convert, corpus, doctor, embed, fill, info, lengths, pretrain, tokenize, vocab
+from bertkit.cli import (
+    checkpoint,
+    convert,
+    corpus,
+    doctor,
+    embed,
+    fill,
+    info,
+    lengths,
+    pretrain,
+    report,
+    tokenize,
+    vocab,
+)
 from bertkit.errors import BertkitError
 
 app = typer.Typer(
@@ -42,11 +55,12 @@ def _options(
     logger.setLevel(logging.INFO)
 
 
-for command in (info, tokenize, lengths, embed, fill, pretrain, convert, doctor):
+for command in (info, tokenize, lengths, embed, fill, pretrain, report, convert, doctor):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(corpus.app, name="corpus")
+app.add_typer(checkpoint.app, name="checkpoint")
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ True
 
 from bertkit.report.bars import Bars
 from bertkit.report.histogram import Histogram, Mark
-from bertkit.report.lines import Line, Lines
+from bertkit.report.lines import Level, Line, Lines
 from bertkit.report.markup import Html
 from bertkit.report.page import Page, Part, Section
 from bertkit.report.table import Column, Table
@@ -19,6 +19,7 @@ __all__ = [
     "Facts",
     "Histogram",
     "Html",
+    "Level",
     "Line",
     "Lines",
     "Mark",

@@ -14,7 +14,7 @@ from bertkit.report.axis import loose, tight
 from bertkit.report.markup import Html, element
 from bertkit.report.number import is_number, require_finite, shown
 from bertkit.report.palette import LINES
-from bertkit.report.plot import HEIGHT, Plot
+from bertkit.report.plot import HEIGHT, Plot, short
 from bertkit.report.table import Table
 
 MOST_POINTS = 1000
@@ -43,8 +43,16 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Level:
+    """A value on the vertical axis with a name, such as what chance reaches."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
 class Lines:
-    """Up to four lines over one axis, told apart by colour and by dashes.
+    """Up to four lines over one axis, told apart by colour and by dashes, and levels to compare them with.
 
     >>> chart = Lines("Loss", [Line("train", [0, 100, 200], [3.0, 2.5, 2.25])], "steps", "loss")
     >>> "<title>train: 2.25 at 200 steps</title>" in chart.html()
@@ -55,8 +63,10 @@ class Lines:
     lines: Sequence[Line]
     x_name: str
     y_name: str
+    levels: Sequence[Level] = ()
 
     def __post_init__(self) -> None:
+        require_finite(f"the levels of {self.title!r}", [level.at for level in self.levels])
         if not 0 < len(self.lines) <= LINES:
             raise BertkitError(
                 f"{len(self.lines)} lines in {self.title!r}: one chart tells 1 to {LINES} apart; draw more"
@@ -76,10 +86,13 @@ class Lines:
         places = [place for line in self.lines for place in line.x] or [0.0]
         values = [value for line in self.lines for value in line.y if math.isfinite(value)] or [0.0]
         x = tight(min(places), max(places), whole=all(isinstance(place, Integral) for place in places))
+        values += [level.at for level in self.levels]
         y = loose(min(values), max(values))
         plot = Plot(self.title, x, y, self.x_name, self.y_name)
         drawn = [self._drawn(plot, line, number) for number, line in enumerate(self.lines)]
-        return plot.figure(self._summary(), drawn, self._numbers(), self._legend())
+        ends = [finite[-1] for line in self.lines if (finite := [y for y in line.y if math.isfinite(y)])]
+        levels = [_level(plot, level, any(end > level.at for end in ends)) for level in self.levels]
+        return plot.figure(self._summary(), [*drawn, *levels], self._numbers(), self._legend())
 
     def _drawn(self, plot: Plot, line: Line, number: int) -> Html:
         """Curves on a surface that is stretched to the window, dots on top of it that are not."""
@@ -128,7 +141,8 @@ class Lines:
             finite = [point for point in line.points() if math.isfinite(point[1])]
             if finite:
                 ends.append(f"{line.name} goes from {shown(finite[0][1])} to {shown(finite[-1][1])}")
-        return f"{self.y_name} over {self.x_name}: {'; '.join(ends) or 'no values'}."
+        levels = "".join(f" {level.label}: {shown(level.at)}." for level in self.levels)
+        return f"{self.y_name} over {self.x_name}: {'; '.join(ends) or 'no values'}.{levels}"
 
     def _numbers(self) -> Table:
         values = [dict(line.points()) for line in self.lines]
@@ -137,6 +151,18 @@ class Lines:
         caption = self.title if len(some) == len(places) else f"{self.title}, {len(some)} of {len(places):,} places"
         rows = [(place, *(column.get(place) for column in values)) for place in some]
         return Table(caption, [self.x_name, *(line.name for line in self.lines)], rows)
+
+
+def _level(plot: Plot, level: Level, under: bool) -> Html:
+    """A horizontal line, and its name at the right: above it, or under it where lines end above."""
+    at = plot.bottom - plot.height(level.at)
+    words = f"{level.label}: {shown(level.at)}"
+    return element(
+        "g",
+        element("title", words),
+        element("line", x1=0, x2="100%", y1=at, y2=at, class_="level"),
+        element("text", short(words, 48), x="100%", y=at + (16 if under else -6), text_anchor="end", class_="mark"),
+    )
 
 
 def thinned(points: Sequence[Point], most: int) -> Iterator[Point]:

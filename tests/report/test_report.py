@@ -12,7 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertkit.errors import BertkitError
-from bertkit.report import Bars, Column, Facts, Histogram, Line, Lines, Mark, Note, Page, Section, Table, Text, palette
+from bertkit.report import (
+    Bars,
+    Column,
+    Facts,
+    Histogram,
+    Level,
+    Line,
+    Lines,
+    Mark,
+    Note,
+    Page,
+    Section,
+    Table,
+    Text,
+    palette,
+)
 from bertkit.report.axis import loose, tight
 from bertkit.report.lines import thinned
 
@@ -79,7 +94,7 @@ def everything(word: str) -> Page:
         Table(word, [word, Column(word, ".1%")], [(word, 0.256), (word, None)]),
         Histogram(word, [0, 10, 20], [4321, 17], word, word, [Mark(12, word)], beyond=3),
         Bars(word, {word: 98765, "other": -4}, word, word),
-        Lines(word, [Line(word, [0, 1, 2], [0.5, 0.25, 0.125])], word, word),
+        Lines(word, [Line(word, [0, 1, 2], [0.5, 0.25, 0.125])], word, word, [Level(0.2, word)]),
     ]
     return Page(word, [Section(word, parts)], word, language=word)
 
@@ -196,6 +211,19 @@ def test_a_line_has_a_gap_where_a_value_is_not_finite() -> None:
     assert curves[0].startswith("0.0,")
     assert curves[2].startswith("1000.0,")
     assert len(reader.classed("dot")) == 4
+
+
+def test_a_level_lies_at_its_value_and_is_on_the_axis() -> None:
+    """The surface is 220 pixels high and begins at 23; the axis goes from 2 to 7, as the level is above all values."""
+    reader = Reader(Lines("t", [Line("loss", [0, 10], [3.0, 2.0])], "steps", "loss", [Level(6.5, "chance")]).html())
+    (line,) = reader.classed("level")
+    assert float(line["y1"] or 0) == pytest.approx(23 + 220 * (7 - 6.5) / (7 - 2), abs=0.01)
+    assert line["y2"] == line["y1"]
+    assert "chance: 6.5" in reader.said("text")
+    assert "chance: 6.5" in reader.said("title")
+    assert reader.said("desc") == ["loss over steps: loss goes from 3 to 2. chance: 6.5."]
+    with pytest.raises(BertkitError, match="the levels of 't'"):
+        Lines("t", [Line("loss", [0], [1.0])], "x", "y", [Level(math.nan, "nothing")])
 
 
 def test_long_lines_stay_small_and_keep_their_peaks() -> None:

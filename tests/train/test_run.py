@@ -1,0 +1,197 @@
+"""A run: killed at any moment, it goes on and ends with the same weights to the bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bertkit
+from bertkit.corpus import build
+from bertkit.corpus.build import Options
+from bertkit.corpus.source import files
+from bertkit.errors import BertkitError
+from bertkit.text import Tokenizer
+from bertkit.train import checkpoint, recipe
+from bertkit.train.run import StoppedError, Told, pretrain
+
+RECIPE = """
+objective = [{ part = "Nsp" }, { part = "MaskedLm" }]
+
+[data]
+corpus = "corpus"
+
+[model]
+size = "bert-tiny"
+
+[train]
+steps = 12
+phases = [
+    { inputs = { part = "SegmentPairs", length = 24 }, rows = 8, micro = 4, share = 2 },
+    { inputs = { part = "SegmentPairs", length = 48 }, rows = 6, micro = 4 },
+]
+optimizer = { part = "Adam", rate = 1e-3 }
+schedule = { part = "Linear", warmup = 4 }
+checkpoint_every = 3
+log_every = 1
+evaluate_every = 5
+"""
+PRETRAIN = [sys.executable, "-m", "bertkit", "pretrain"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a corpus and a recipe."""
+    place, draw = tmp_path_factory.mktemp("runs"), random.Random(0)
+    words = "the cat dog sat on a mat play runs fast slow house".split()  # noqa: SIM905 - a list to read
+    tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "##ing", "."])
+    sentences = [" ".join(draw.choices(words, k=draw.randint(4, 12))) + "." for _ in range(600)]
+    documents = ["\n".join(sentences[first : first + 6]) for first in range(0, 600, 6)]
+    (place / "text.txt").write_text("\n\n".join(documents))
+    build.build(files([str(place / "text.txt")]), tokenizer, place / "corpus", Options(held_out=0.1))
+    (place / "recipe.toml").write_text(RECIPE)
+    return place
+
+
+def made(home: Path, *changes: str) -> recipe.Recipe:
+    return recipe.read(home / "recipe.toml", [f"data.corpus={home / 'corpus'}", *changes])
+
+
+def told(run: Path) -> list[dict]:
+    """The journal without what differs from run to run: how long things took."""
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    return [
+        {name: value for name, value in line.items() if name not in {"tokens_per_second", "waited"}} for line in lines
+    ]
+
+
+@pytest.fixture(scope="module")
+def whole(home: Path) -> Path:
+    """A run that nothing happened to."""
+    pretrain(made(home, f"output={home / 'whole'}"))
+    return home / "whole"
+
+
+def same(run: Path, whole: Path) -> None:
+    assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
+    assert told(run) == told(whole)
+
+
+def test_it_says_what_it_did(home: Path, whole: Path) -> None:
+    lines = told(whole)
+    assert [line["step"] for line in lines if line["kind"] == "step"] == list(range(1, 13))
+    assert [line["step"] for line in lines if line["kind"] == "held-out"] == [0, 5, 10, 12]
+    first, last = (lines_of["losses"]["mlm"] for lines_of in (lines[1], lines[-2]))
+    assert last < first, "it learns"
+    assert [step for step, _ in checkpoint.steps(whole)] == [9, 12], "the last two"
+    model = bertkit.load(whole / "model")
+    assert set(model.network.spec.heads) == {"mlm", "pooler", "next_sentence"}
+    assert recipe.read(whole / "recipe.toml") == made(home, f"output={whole}")
+    from transformers import BertForPreTraining
+
+    assert BertForPreTraining.from_pretrained(whole / "model").config.vocab_size == len(model.tokenizer)
+
+
+def test_the_same_command_again_has_nothing_left_to_do(home: Path, whole: Path) -> None:
+    before = (whole / "model" / "model.safetensors").read_bytes()
+    steps: list[Told] = []
+    pretrain(made(home, f"output={whole}"), steps.append)
+    assert not steps
+    assert (whole / "model" / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_that_read_ahead_change_nothing(home: Path, whole: Path, workers: int) -> None:
+    run = home / f"workers-{workers}"
+    pretrain(made(home, f"output={run}", f"data.workers={workers}"))
+    same(run, whole)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_anywhere_it_goes_on_and_ends_the_same(home: Path, whole: Path, seed: int) -> None:
+    draw, run = random.Random(seed), home / f"killed-{seed}"
+    command = [*PRETRAIN, "recipe.toml", f"data.corpus={home / 'corpus'}", f"output={run}"]
+    while True:
+        process = subprocess.Popen(command, cwd=home, stderr=subprocess.DEVNULL)
+        at = draw.randint(1, 11)
+        while process.poll() is None and _reached(run) < at:
+            time.sleep(0.01)
+        if process.poll() is None:
+            time.sleep(draw.random() * 0.05)
+            process.kill()
+        if process.wait() == 0:
+            break
+    same(run, whole)
+
+
+def _reached(run: Path) -> int:
+    try:
+        return sum(line["kind"] == "step" for line in told(run))
+    except (OSError, ValueError):
+        return 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_end_it_saves_and_goes_on_later(home: Path, whole: Path, number: int) -> None:
+    run = home / f"stopped-{number}"
+    plan = made(home, f"output={run}")
+
+    def stop(told: Told) -> None:
+        if told.step == 4:
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(StoppedError, match="stopped after step 4, which is saved. The same command goes on"):
+        pretrain(plan, stop)
+    assert checkpoint.last(run).step == 4
+    pretrain(plan)
+    assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    home: Path, whole: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = home / "damaged"
+    plan = made(home, f"output={run}")
+
+    def stop(told: Told) -> None:
+        if told.step == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(StoppedError):
+        pretrain(plan, stop)
+    newest = run / "checkpoints" / "step-00000007" / "optimizer.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1000])
+    pretrain(plan)
+    assert "step-00000007" in caplog.text
+    assert "An older checkpoint is taken" in caplog.text
+    same(run, whole)
+
+
+def test_another_recipe_does_not_touch_a_run(home: Path, whole: Path) -> None:
+    with pytest.raises(BertkitError, match="holds a run of another recipe"):
+        pretrain(made(home, f"output={whole}", "seed=7"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("train.stepz=3", "unknown key of train 'stepz': did you mean 'steps'"),
+        ("trian.steps=3", "unknown key of the recipe 'trian': did you mean 'train'"),
+        ("train.steps=0", "Train.steps is 0: it must be at least 1"),
+        ("train.steps=many", "Train.steps is 'many': it must be a whole number"),
+        ("model.size=bert-tinny", "unknown model 'bert-tinny': did you mean 'bert-tiny'"),
+        ("objective=[{part='Nspp'}]", "unknown objective.* 'Nspp': did you mean 'Nsp'"),
+        ("output", "'output' changes nothing: write section.key=value"),
+        ("objective=[{part='Sop'}]", "Take OrderPairs as inputs, or leave Sop out"),
+    ],
+)
+def test_bad_recipes_are_told(home: Path, tmp_path: Path, change: str, message: str) -> None:
+    with pytest.raises(BertkitError, match=message):
+        pretrain(made(home, f"output={tmp_path / 'run'}", change))
