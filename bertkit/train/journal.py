@@ -14,6 +14,8 @@ from typing import Any
 from bertkit import artifact
 
 NAME = "log.jsonl"
+NOTHING = -1
+"""the step before the first: a journal up to it is empty"""
 
 
 class Journal(AbstractContextManager["Journal"]):

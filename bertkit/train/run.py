@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import platform
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,13 +37,16 @@ from bertkit.objectives.mask import MARK
 from bertkit.objectives.objective import Objective
 from bertkit.train import checkpoint, exam, loop
 from bertkit.train.feed import Feed, Place, Reading, Request, portions
+from bertkit.train.health import Alarm, Health
 from bertkit.train.journal import NAME as JOURNAL
-from bertkit.train.journal import Journal
+from bertkit.train.journal import NOTHING, Journal, lines
 from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
-from bertkit.train.recipe import Phase, Recipe, to_toml
+from bertkit.train.page import FACTS, MODEL, RECIPE
+from bertkit.train.recipe import Phase, Recipe, read, to_toml
 
-RECIPE, FACTS, MODEL = "recipe.toml", "facts.json", "model"
+log = logging.getLogger("bertkit")
+
 SAMPLES = 6
 """sentences with a gap that are filled at every exam"""
 
@@ -57,6 +62,7 @@ class Told(NamedTuple):
     """tokens in a second"""
     waited: float
     """the share of the time in which there was nothing to learn from"""
+    alarms: tuple[Alarm, ...] = ()
 
 
 class Stage(NamedTuple):
@@ -69,6 +75,10 @@ class Stage(NamedTuple):
 
 class StoppedError(BertkitError):
     """Somebody asked the run to end; what was learned is saved."""
+
+
+class SickError(BertkitError):
+    """What is learned is no longer a number; the checkpoint before it is kept."""
 
 
 def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None) -> Path:
@@ -97,10 +107,10 @@ class _Run:
     def finish(self) -> Path:
         """All steps that are left, then the model."""
         self._exam = _Exam(self._recipe, self._corpus, self._objective)
-        with Journal(self._run / JOURNAL, self._step) as self._journal:
+        with Journal(self._run / JOURNAL, self._step if self._step else NOTHING) as self._journal:
+            self._health = Health.replay(lines(self._run / JOURNAL))
             if not self._step:
-                parameters = sum(parameter.numel() for parameter in self._learner.parameters())
-                self._journal.write("start", 0, unigram=exam.unigram(self._corpus), parameters=parameters)
+                self._write("start", **_beginning(self._learner, self._corpus))
                 self._examine()
             for stage in stages(self._recipe):
                 if self._step < stage.stop:
@@ -112,6 +122,9 @@ class _Run:
         phase, train = stage.phase, self._recipe.train
         if self._step == stage.first:
             self._place = Place()
+            # a line of the step to come, so that going on from here does not find it told already
+            self._journal.write("phase", self._step + 1, length=phase.inputs.length)
+            self._health.hear({"kind": "phase", "step": self._step + 1})
         examples = Examples(self._corpus, phase.inputs, self._recipe.seed, self._objective.lexicons, train.copies)
         portioned = islice(portions(examples, self._place, phase.rows, phase.micro), stage.stop - self._step)
         clock = _Clock()
@@ -126,14 +139,18 @@ class _Run:
             self._step, self._place = self._step + 1, portion.after
             clock.learned(learned.tokens)
             self._after(Told(self._step, train.steps, rate, learned, clock.speed, clock.waited))
+            clock.begin()
 
     def _after(self, told: Told) -> None:
         """Write, say, examine, save: whatever is due."""
         train, last = self._recipe.train, told.step == told.steps
         if last or _due(told.step, train.log_every):
-            self._journal.write("step", told.step, **_measured(told))
+            told = told._replace(alarms=tuple(self._write("step", **_measured(told))))
         if self._tell:
             self._tell(told)
+        for alarm in told.alarms:
+            if alarm.name == "nan":
+                raise SickError(f"step {told.step:,}: {alarm.message}")
         if last or _due(told.step, train.evaluate_every):
             self._examine()
         if last or self._asked or _due(told.step, train.checkpoint_every):
@@ -146,9 +163,18 @@ class _Run:
     def _examine(self) -> None:
         if self._exam.batches:
             result = exam.examine(self._model, self._objective, self._exam.batches)
-            self._journal.write("held-out", self._step, **result._asdict())
+            self._write("held-out", **result._asdict())
         if self._exam.gaps:
-            self._journal.write("samples", self._step, samples=[self._filled(gap) for gap in self._exam.gaps])
+            self._write("samples", samples=[self._filled(gap) for gap in self._exam.gaps])
+
+    def _write(self, kind: str, **values: Any) -> list[Alarm]:
+        """Put a line into the journal, and the alarms that it raises."""
+        self._journal.write(kind, self._step, **values)
+        alarms = self._health.hear({"kind": kind, "step": self._step, **values})
+        for alarm in alarms:
+            self._journal.write("alarm", self._step, **alarm._asdict())
+            log.warning("step %s: %s", self._step, alarm.message)
+        return alarms
 
     def _filled(self, gap: exam.Gap) -> dict[str, Any]:
         guesses = [[(guess.token, round(guess.score, 4)) for guess in row] for row in self._model.fill(gap.text, top=3)]
@@ -176,8 +202,12 @@ class _Clock:
     """How fast steps go, and how much of the time batches are waited for."""
 
     def __init__(self) -> None:
-        self._since = time.perf_counter()
+        self.begin()
         self.speed = self.waited = 0.0
+
+    def begin(self) -> None:
+        """A step begins here."""
+        self._since = time.perf_counter()
 
     def fed(self) -> None:
         """A batch is there."""
@@ -187,7 +217,6 @@ class _Clock:
         """It was learned from."""
         now = time.perf_counter()
         self.speed, self.waited = tokens / (now - self._since), (self._fed - self._since) / (now - self._since)
-        self._since = now
 
 
 def _due(step: int, every: int) -> bool:
@@ -210,6 +239,15 @@ def _started(recipe: Recipe, corpus: Corpus) -> Model:
     made = model.load(recipe.model.weights)
     corpus.require(made.tokenizer)
     return model.load(recipe.model.weights, recipe.learned.heads(made.network.spec.encoder))
+
+
+def _beginning(learner: Learner, corpus: Corpus) -> dict[str, Any]:
+    """What is known before the first step."""
+    return {
+        "parameters": sum(parameter.numel() for parameter in learner.parameters()),
+        "unigram": exam.unigram(corpus),
+        "unknown": corpus.index.get("unknown", 0) / int(corpus.tokens.sum()),
+    }
 
 
 def _note_facts(run: Path, recipe: Recipe, corpus: Corpus) -> None:
@@ -250,16 +288,21 @@ def _own(run: Path, recipe: Recipe) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BertkitError(f"{run} is being written by another process. Wait for it, or stop it") from None
-        note, text = run / RECIPE, to_toml(recipe)
+        note = run / RECIPE
         if not note.is_file():
             with artifact.file(note) as file:
-                file.write(text.encode())
-        elif note.read_text(encoding="utf-8") != text:
+                file.write(to_toml(recipe).encode())
+        elif _deciding(read(note)) != _deciding(recipe):
             raise BertkitError(
                 f"{run} holds a run of another recipe: compare {note}. Give another output, or repeat that recipe: "
                 f"bertkit pretrain {note}"
             )
         yield run
+
+
+def _deciding(recipe: Recipe) -> Recipe:
+    """The recipe without what changes nothing in the result."""
+    return replace(recipe, data=replace(recipe.data, workers=0))
 
 
 @contextmanager
