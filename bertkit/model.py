@@ -18,7 +18,7 @@ from bertkit import artifact, family
 from bertkit.batch import Batch, Packed, collate
 from bertkit.errors import BertkitError, about, look_up
 from bertkit.parts.dense import DenseModule
-from bertkit.parts.encoder import EncoderModule
+from bertkit.parts.encoder import Encoder, EncoderModule
 from bertkit.parts.heads import Head, Span, Tag
 from bertkit.parts.network import Network, NetworkModule
 from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
@@ -447,12 +447,21 @@ def open_directory(path: Path, heads: Mapping[str, Head] | None = None) -> Model
         return Model(network, tokenizer, said, config, report)
 
 
-def create(name: str, tokenizer: Tokenizer, heads: Mapping[str, Head] | None = None, seed: int | None = None) -> Model:
-    """A new model of one of the sizes in `list_models()`, its weights drawn at random for this tokenizer."""
+def create(
+    name: str,
+    tokenizer: Tokenizer,
+    heads: Mapping[str, Head] | None = None,
+    seed: int | None = None,
+    encoder: Encoder | None = None,
+) -> Model:
+    """A new model of one of the sizes in `list_models()`, its weights drawn at random for this tokenizer.
+
+    `encoder` takes the place of the size's own, with other dropout for example.
+    """
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
-        network = Network(family.encoder(name, len(tokenizer)), heads or {}).build()
+        network = Network(encoder or family.encoder(name, len(tokenizer)), heads or {}).build()
     return Model(network.eval(), tokenizer, config={"model_type": name.rpartition("-")[0]})
 
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bertkit.batch import Block, Layout
+from bertkit.parts.dropout import drop
 from bertkit.parts.place import Place
 from bertkit.parts.tape import Tape
 
@@ -24,7 +25,8 @@ def attend(
     Probabilities are spelled out where a tape records them or the place needs them, otherwise torch's fused kernel
     runs. All paths agree, and a query that sees no key gives 0 on each of them.
     """
-    kernel = _eager if tape is not None or place.mixes else _fused
+    slow = dropout > 0 and q.is_cpu  # torch's fused kernel has no dropout there, and its other one draws slowly
+    kernel = _eager if tape is not None or place.mixes or slow else _fused
     mixed = []
     for block, *rows in zip(layout.blocks, layout.split(q), layout.split(k), layout.split(v), strict=True):
         queries, keys, values = (x.transpose(1, 2) for x in rows)  # [B, N, Q, H]
@@ -54,6 +56,6 @@ def _eager(q: Tensor, k: Tensor, v: Tensor, block: Block, place: Place, dropout:
         probabilities = probabilities.masked_fill(~block.mask, 0.0)
     if tape is not None:
         tape.attention(q * math.sqrt(q.shape[-1]), k, probabilities)
-    kept = F.dropout(probabilities, dropout) if dropout else probabilities
+    kept = drop(probabilities, dropout)
     out = kept @ v  # [B, N, Q, H]
     return out + place.mix(kept, block) if place.mixes else out

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bertkit.batch import Batch
 from bertkit.errors import BertkitError
+from bertkit.parts.dropout import drop
 from bertkit.parts.init import Embedding, Linear, draw
 from bertkit.spec import Count, Positive, Rate, Spec
 
@@ -42,7 +43,6 @@ class EmbedModule(nn.Module):
         self.positions = Embedding(spec.positions, spec.width)
         self.segments = Embedding(spec.segments, spec.width)
         self.norm = nn.LayerNorm(spec.width, eps=spec.epsilon)
-        self.dropout = nn.Dropout(spec.dropout)
         self.widen = nn.Identity() if spec.width == width else Linear(spec.width, width)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -55,7 +55,8 @@ class EmbedModule(nn.Module):
         places = self.positions(batch.layout.positions(ids.device))  # [L, E] or [T, E]
         # summed in Google's order, so that rounding is theirs to the last bit
         x = self.tokens(ids) + self.segments(batch.tokens["segments"]) + places  # [..., E]
-        out: Tensor = self.widen(self.dropout(self.norm(x)))  # [..., W]
+        dropout = self.spec.dropout if self.training else 0.0
+        out: Tensor = self.widen(drop(self.norm(x), dropout))  # [..., W]
         return out
 
     def grow(self, vocabulary: int, spread: float) -> None:

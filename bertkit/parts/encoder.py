@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor, nn
 
@@ -49,6 +49,16 @@ class Encoder(Spec):
         module = EncoderModule(self)
         draw(module, self.spread)
         return module
+
+
+def with_dropout(encoder: Encoder, rate: float) -> Encoder:
+    """The same encoder with one rate everywhere."""
+    return replace(
+        encoder,
+        embed=replace(encoder.embed, dropout=rate),
+        attentions=tuple(replace(each, dropout=rate, look_dropout=rate) for each in encoder.attentions),
+        feeds=tuple(replace(each, dropout=rate) for each in encoder.feeds),
+    )
 
 
 class EncoderModule(nn.Module):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from bertkit.parts.dropout import factors
 
 
 def add(x: Tensor, out: Tensor, dropout: float = 0.0) -> Tensor:
     """x + dropout(out), [..., W]; written over `out` in inference mode, where nobody can want it again."""
     if dropout:
-        out = F.dropout(out, dropout)
+        return torch.addcmul(x, out, factors(out, dropout))
     return out.add_(x) if torch.is_inference_mode_enabled() and out.dtype == x.dtype else x + out

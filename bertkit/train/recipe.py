@@ -19,7 +19,7 @@ from bertkit.errors import BertkitError, about, unknown
 from bertkit.objectives.masked_lm import MaskedLm
 from bertkit.objectives.objective import Objective, Sum
 from bertkit.objectives.pairs import Nsp
-from bertkit.spec import Bounds, Count, Positive, Spec, to_json
+from bertkit.spec import Bounds, Count, Positive, Rate, Spec, to_json
 from bertkit.text.files import read_text
 from bertkit.train.optimizer import Adam, Optimizer
 from bertkit.train.schedule import Linear, Schedule
@@ -47,6 +47,8 @@ class Start(Spec):
     """of a new network: a name of `bertkit.list_models(pretrained=False)`"""
     weights: str = ""
     """of an existing one instead: a directory, an alias or a name, to go on with another text"""
+    dropout: Rate = 0.1
+    """of a new network, on hidden states and attention"""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import platform
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 import bertkit
 from bertkit import artifact, family, model
@@ -35,6 +36,7 @@ from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mask import MARK
 from bertkit.objectives.objective import Objective
+from bertkit.parts.encoder import with_dropout
 from bertkit.train import checkpoint, exam, loop
 from bertkit.train.feed import Feed, Place, Reading, Request, portions
 from bertkit.train.health import Alarm, Health
@@ -43,6 +45,7 @@ from bertkit.train.journal import NOTHING, Journal, lines
 from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
 from bertkit.train.page import FACTS, MODEL, RECIPE
+from bertkit.train.processes import Member, joined
 from bertkit.train.recipe import Phase, Recipe, read, to_toml
 
 log = logging.getLogger("bertkit")
@@ -83,15 +86,19 @@ class SickError(BertkitError):
 
 def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None) -> Path:
     """Learn what a recipe says, from its beginning or from where it was; where the model is."""
-    with _own(Path(recipe.output), recipe) as run, _asked_to_end() as asked:
-        return _Run(run, recipe, asked, tell).finish()
+    run = Path(recipe.output)
+    with joined() as member, _asked_to_end() as asked, _own(run, recipe) if member.leads else nullcontext():
+        member.wait()
+        return _Run(run, recipe, member, asked, tell).finish()
 
 
 class _Run:
     """Everything that a run has open."""
 
-    def __init__(self, run: Path, recipe: Recipe, asked: list[int], tell: Callable[[Told], None] | None) -> None:
-        self._run, self._recipe, self._asked, self._tell = run, recipe, asked, tell
+    def __init__(
+        self, run: Path, recipe: Recipe, member: Member, asked: list[int], tell: Callable[[Told], None] | None
+    ) -> None:
+        self._run, self._recipe, self._member, self._asked, self._tell = run, recipe, member, asked, tell
         self._corpus = Corpus(recipe.data.corpus)
         self._objective = recipe.learned
         self._model = _started(recipe, self._corpus)
@@ -102,13 +109,17 @@ class _Run:
         if found:
             found.restore(network, self._optimizer)
             self._step, self._place = found.step, Place(*found.state["place"])
-        _note_facts(run, recipe, self._corpus)
+        self._together = DistributedDataParallel(self._learner) if member.world > 1 else self._learner
+        if member.leads:
+            _note_facts(run, recipe, self._corpus)
 
     def finish(self) -> Path:
         """All steps that are left, then the model."""
         self._exam = _Exam(self._recipe, self._corpus, self._objective)
-        with Journal(self._run / JOURNAL, self._step if self._step else NOTHING) as self._journal:
-            self._health = Health.replay(lines(self._run / JOURNAL))
+        path = self._run / JOURNAL
+        journal = Journal(path, self._step if self._step else NOTHING) if self._member.leads else nullcontext()
+        with journal as self._journal:
+            self._health = Health.replay(lines(path) if self._journal else ())
             if not self._step:
                 self._write("start", **_beginning(self._learner, self._corpus))
                 self._examine()
@@ -116,17 +127,19 @@ class _Run:
                 if self._step < stage.stop:
                     self._through(stage)
         self._model.network.eval()
-        return self._model.save(self._run / MODEL, overwrite=True)
+        if self._member.leads:
+            self._model.save(self._run / MODEL, overwrite=True)
+        return self._run / MODEL
 
     def _through(self, stage: Stage) -> None:
         phase, train = stage.phase, self._recipe.train
         if self._step == stage.first:
             self._place = Place()
             # a line of the step to come, so that going on from here does not find it told already
-            self._journal.write("phase", self._step + 1, length=phase.inputs.length)
-            self._health.hear({"kind": "phase", "step": self._step + 1})
+            self._write("phase", 1, length=phase.inputs.length)
         examples = Examples(self._corpus, phase.inputs, self._recipe.seed, self._objective.lexicons, train.copies)
-        portioned = islice(portions(examples, self._place, phase.rows, phase.micro), stage.stop - self._step)
+        portioned = portions(examples, self._place, phase.rows, phase.micro, *self._member)
+        portioned = islice(portioned, stage.stop - self._step)
         clock = _Clock()
         for portion, batches in Feed(Reading(examples, self._objective), portioned, self._recipe.data.workers):
             clock.fed()
@@ -134,7 +147,7 @@ class _Run:
             for group in self._optimizer.param_groups:
                 group["lr"] = rate
             learned = loop.step(
-                self._learner, self._objective, batches, self._optimizer, train.clip, self._recipe.seed, self._step
+                self._together, self._objective, batches, self._optimizer, train.clip, self._recipe.seed, self._step
             )
             self._step, self._place = self._step + 1, portion.after
             clock.learned(learned.tokens)
@@ -144,6 +157,7 @@ class _Run:
     def _after(self, told: Told) -> None:
         """Write, say, examine, save: whatever is due."""
         train, last = self._recipe.train, told.step == told.steps
+        asked = self._member.any(bool(self._asked))
         if last or _due(told.step, train.log_every):
             told = told._replace(alarms=tuple(self._write("step", **_measured(told))))
         if self._tell:
@@ -153,26 +167,31 @@ class _Run:
                 raise SickError(f"step {told.step:,}: {alarm.message}")
         if last or _due(told.step, train.evaluate_every):
             self._examine()
-        if last or self._asked or _due(told.step, train.checkpoint_every):
+        if self._member.leads and (last or asked or _due(told.step, train.checkpoint_every)):
             network = self._model.network
             checkpoint.save(self._run, told.step, network, self._optimizer, {"place": list(self._place)})
             checkpoint.forget(self._run, train.keep_last)
-        if self._asked and not last:
+        if asked and not last:
             raise StoppedError(f"stopped after step {told.step:,}, which is saved. The same command goes on")
 
     def _examine(self) -> None:
+        if not self._member.leads:
+            return
         if self._exam.batches:
             result = exam.examine(self._model, self._objective, self._exam.batches)
             self._write("held-out", **result._asdict())
         if self._exam.gaps:
             self._write("samples", samples=[self._filled(gap) for gap in self._exam.gaps])
 
-    def _write(self, kind: str, **values: Any) -> list[Alarm]:
+    def _write(self, kind: str, ahead: int = 0, **values: Any) -> list[Alarm]:
         """Put a line into the journal, and the alarms that it raises."""
-        self._journal.write(kind, self._step, **values)
-        alarms = self._health.hear({"kind": kind, "step": self._step, **values})
+        if self._journal is None:  # another process writes it
+            return []
+        step = self._step + ahead
+        self._journal.write(kind, step, **values)
+        alarms = self._health.hear({"kind": kind, "step": step, **values})
         for alarm in alarms:
-            self._journal.write("alarm", self._step, **alarm._asdict())
+            self._journal.write("alarm", step, **alarm._asdict())
             log.warning("step %s: %s", self._step, alarm.message)
         return alarms
 
@@ -234,8 +253,8 @@ def stages(recipe: Recipe) -> list[Stage]:
 def _started(recipe: Recipe, corpus: Corpus) -> Model:
     """The network that learning begins with: drawn from the seed, or somebody's."""
     if not recipe.model.weights:
-        heads = recipe.learned.heads(family.encoder(recipe.model.size, len(corpus.tokenizer)))
-        return model.create(recipe.model.size, corpus.tokenizer, heads, recipe.seed)
+        encoder = with_dropout(family.encoder(recipe.model.size, len(corpus.tokenizer)), recipe.model.dropout)
+        return model.create(recipe.model.size, corpus.tokenizer, recipe.learned.heads(encoder), recipe.seed, encoder)
     made = model.load(recipe.model.weights)
     corpus.require(made.tokenizer)
     return model.load(recipe.model.weights, recipe.learned.heads(made.network.spec.encoder))

@@ -1,70 +1,55 @@
-"""Dropout: where it is, how much, and that it is gone at inference."""
+"""Dropout: the rate and the scale are right, and torch's seed decides."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 import torch
 
-from bertkit.batch import Packed, Padded
-from bertkit.family import bert
-from bertkit.parts.attention import Attention
-from bertkit.parts.embed import Embed
-from bertkit.parts.feed import Feed
-from bertkit.parts.residual import add
-from tests.reference import inputs
+from bertkit.parts.dropout import drop, factors
 
 
-@pytest.mark.parametrize("layout", [Padded, Packed])
-def test_train_mode_draws_anew_and_eval_mode_does_not(layout: type) -> None:
-    encoder = bert.encoder("tiny", 50).build()
-    batch = inputs([7, 7, 3], 50).ours(layout)
-    encoder.train()
-    assert not torch.equal(encoder(batch), encoder(batch))
-    encoder.eval()
-    assert torch.equal(encoder(batch), encoder(batch))
-
-
-@pytest.mark.parametrize("layout", [Padded, Packed])
-def test_embeddings_lose_a_tenth_and_scale_the_rest(layout: type) -> None:
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
+def test_the_rate_is_met_and_the_mean_stays(rate: float) -> None:
     torch.manual_seed(0)
-    embed = bert.encoder("tiny", 50).build().embed
-    batch = inputs([400] * 8, 50).ours(layout)
-    kept = embed.eval()(batch)
-    dropped = embed.train()(batch)
-    zero = dropped == 0
-    assert zero.float().mean().item() == pytest.approx(0.1, abs=0.005)
-    torch.testing.assert_close(dropped[~zero], kept[~zero] / 0.9)
+    count = 4_000_000
+    made = factors(torch.empty(count), rate)
+    dropped = int((made == 0).sum())
+    assert abs(dropped - rate * count) < 4 * (count * rate * (1 - rate)) ** 0.5  # four deviations
+    kept = made[made > 0]
+    assert torch.allclose(kept, torch.tensor(1 / (1 - rate)), rtol=1e-4)
+    assert float(made.double().mean()) == pytest.approx(1, abs=4 * (rate / (1 - rate) / count) ** 0.5)
 
 
-def test_every_place_of_the_paper_has_the_rate_of_its_spec() -> None:
-    """Embeddings, attention probabilities, attention output, feed-forward output; each alone is felt."""
-    spec = bert.encoder("tiny", 50)
-    rates = [spec.embed.dropout]
-    rates += [rate for block in spec.attentions for rate in (block.dropout, block.look_dropout)]
-    rates += [block.dropout for block in spec.feeds]
-    assert rates == [0.1] * 7
-    embed, attention, feed = spec.embed, spec.attentions[0], spec.feeds[0]
-    none = replace(embed, dropout=0.0), replace(attention, dropout=0.0, look_dropout=0.0), replace(feed, dropout=0.0)
-
-    def felt(embed: Embed, attention: Attention, feed: Feed) -> bool:
-        torch.manual_seed(0)
-        made = replace(spec, embed=embed, attentions=(attention, none[1]), feeds=(feed, none[2])).build()
-        return not torch.equal(made.train()(batch), made.eval()(batch))
-
-    batch = inputs([7, 7, 3], 50).ours(Packed)
-    assert not felt(*none)
-    assert felt(embed, *none[1:])
-    assert felt(none[0], replace(none[1], dropout=0.1), none[2])
-    assert felt(none[0], replace(none[1], look_dropout=0.1), none[2])
-    assert felt(*none[:2], feed)
+def test_neighbours_know_nothing_of_each_other() -> None:
+    torch.manual_seed(1)
+    kept = (factors(torch.empty(4_000_000), 0.5) > 0).double() * 2 - 1
+    for apart in (1, 2, 3, 4, 8, 64):
+        assert abs(float((kept[apart:] * kept[:-apart]).mean())) < 4 / len(kept) ** 0.5, apart
 
 
-def test_a_residual_loses_its_share_and_scales_the_rest() -> None:
+def test_the_seed_decides_and_calls_differ() -> None:
+    x = torch.ones(1000)
+    torch.manual_seed(3)
+    first, second = drop(x, 0.5), drop(x, 0.5)
+    torch.manual_seed(3)
+    assert torch.equal(first, drop(x, 0.5))
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (3, 5), (2, 3, 7)])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_any_shape_and_type(shape: tuple[int, ...], kind: torch.dtype) -> None:
+    made = drop(torch.ones(shape, dtype=kind), 0.5)
+    assert made.shape == shape
+    assert made.dtype == kind
+    assert set(made.flatten().tolist()) <= {0.0, 2.0}
+
+
+def test_gradients_pass_where_values_stay() -> None:
     torch.manual_seed(0)
-    x, out = torch.randn(100, 200), torch.full((100, 200), 3.0)
-    added = add(x, out, dropout=0.25) - x
-    zero = added.abs() < 1e-5
-    assert zero.float().mean().item() == pytest.approx(0.25, abs=0.01)
-    torch.testing.assert_close(added[~zero], out[~zero] / 0.75)
+    x = torch.randn(50, requires_grad=True)
+    out = drop(x, 0.3)
+    out.sum().backward()
+    assert torch.equal(x.grad == 0, out == 0)
+    assert len(set(x.grad.tolist())) == 2, "0 and the factor"
+    assert drop(x, 0.0) is x
