@@ -16,12 +16,6 @@ from tests.train.test_run import home, made, told  # noqa: F401 - a fixture
 PHASES = '[{inputs={part="SegmentPairs",length=24},rows=8,micro=3}]'
 STEPS = ["train.steps=20", "train.checkpoint_every=1", "train.keep_last=100"]
 CHANGES = [*STEPS, "model.dropout=0.0", f"train.phases={PHASES}"]
-    "train.steps=20",
-    "model.dropout=0.0",
-    "train.checkpoint_every=1",
-    "train.keep_last=100",
-    f"train.phases={PHASES}",
-]
 
 
 def test_losses_and_steps_are_those_of_one_process(home: Path) -> None:  # noqa: F811
