@@ -157,7 +157,6 @@ class _Run:
     def _after(self, told: Told) -> None:
         """Write, say, examine, save: whatever is due."""
         train, last = self._recipe.train, told.step == told.steps
-        asked = self._member.any(bool(self._asked))
         if last or _due(told.step, train.log_every):
             told = told._replace(alarms=tuple(self._write("step", **_measured(told))))
         if self._tell:
@@ -167,6 +166,7 @@ class _Run:
                 raise SickError(f"step {told.step:,}: {alarm.message}")
         if last or _due(told.step, train.evaluate_every):
             self._examine()
+        asked = self._member.any(bool(self._asked))
         if self._member.leads and (last or asked or _due(told.step, train.checkpoint_every)):
             network = self._model.network
             checkpoint.save(self._run, told.step, network, self._optimizer, {"place": list(self._place)})
