@@ -3,6 +3,9 @@
 In every round each contestant has one turn, and the order is reversed from one round to the next, so that a machine
 which grows slower or faster favours nobody. A round's ratio is the peer's time over ours. `ratio` is their median
 (above 1 bertkit is ahead), `spread` the range that holds the middle 80 % of them (10th to 90th percentile).
+
+Memory is another matter: every measurement has a new process, and the ratio is ours over the peer's (below 1 bertkit is
+ahead).
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from bench.child import Call, Fresh, Job
 from bench.peer import AbsentError
 from bench.pipe import Array
 
@@ -40,6 +45,22 @@ class Bar:
         (True, False)
         """
         return (spread[1] if self.within_spread else ratio) >= self.ratio
+
+
+@dataclass(frozen=True)
+class AtMost(Bar):
+    """What a ratio shall not be above."""
+
+    def __str__(self) -> str:
+        return f"≤ {self.ratio:g}"
+
+    def reached(self, ratio: float, spread: tuple[float, float]) -> bool:
+        """Whether a measured ratio is not.
+
+        >>> AtMost(0.5).reached(0.4, (0.3, 0.6)), AtMost(0.5).reached(0.6, (0.4, 0.8))
+        (True, False)
+        """
+        return ratio <= self.ratio
 
 
 class Amount(NamedTuple):
@@ -71,13 +92,19 @@ class Case:
     """whether our own speed is a row as well"""
 
 
+@dataclass(frozen=True)
+class Weighing(Case):
+    """A case whose job, made by `weighed`, is asked for memory instead of time."""
+
+
 class Contestant(Protocol):
-    """`bench.peer.Peer`, or whatever answers the same two questions."""
+    """`bench.peer.Peer`, or whatever answers the same questions."""
 
     versions: dict[str, str]
 
     def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array: ...
     def seconds(self, calls: int) -> float: ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -141,6 +168,40 @@ class Speed:
         return self.bar.reached(self.speed, self.spread)
 
 
+@dataclass(frozen=True)
+class Weight:
+    """The memory that bertkit and one peer took for the same work, in bytes. Without a ratio there is a reason."""
+
+    case: str
+    peer: str
+    ratio: float | None = None
+    spread: tuple[float, float] | None = None
+    grown: int = 0
+    """the most that our process had beyond what it had when its libraries were imported, median"""
+    peer_grown: int = 0
+    whole: int = 0
+    """the most that our process had, libraries and all, median"""
+    peer_whole: int = 0
+    rounds: int = 0
+    bar: Bar | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.ratio is None:
+            return f"{self.case}, {self.peer}: none, {self.reason}"
+        return (
+            f"{self.case}, {self.peer}: {self.ratio:.2f} ({self.grown / 1e6:,.0f} of {self.peer_grown / 1e6:,.0f} MB)"
+        )
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the bar is; None where there is no bar or no ratio."""
+        if self.bar is None or self.ratio is None or self.spread is None:
+            return None
+        return self.bar.reached(self.ratio, self.spread)
+
+
 def compare(
     case: Case,
     contestants: Mapping[str, Contestant],
@@ -187,6 +248,74 @@ def compare(
                 times[name].append(seconds)
     rows = [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
     return [*rows, *_alone(case, times[OURS], reasons)]
+
+
+def weighed(job: Callable[..., Fresh]) -> Job:
+    """A job that does another's work `calls` times, and answers with bytes: before the work, and at most in all."""
+
+    def opened(calls: int, **asked: Any) -> Call:
+        before = _memory("VmRSS")
+        work = job(**asked)
+        for _ in range(calls):
+            with work.made() as given:
+                work.call(given)
+        return lambda: np.array([before, _memory("VmHWM")])
+
+    return opened
+
+
+def _memory(name: str) -> int:
+    """Bytes that the process has now (VmRSS) or had at most (VmHWM).
+
+    Not `getrusage`, whose maximum a process inherits from the one that started it.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        raise LookupError("the system does not tell the memory of a process: it has no /proc") from None
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
+def weigh(
+    case: Weighing,
+    contestants: Mapping[str, Contestant],
+    rounds: int,
+    told: Callable[[str], None] = lambda what: None,
+) -> list[Weight]:
+    """A row for each peer of a case; every measurement is of a process that has done nothing before."""
+    bytes_: dict[str, list[Array]] = {name: [] for name in (OURS, *case.peers)}
+    reasons: dict[str, str] = {}
+    for number in range(rounds):
+        for name in (OURS, *case.peers):
+            told(f"{case.name}: round {number + 1} of {rounds}, {name}")
+            contestants[name].close()
+            try:
+                bytes_[name].append(
+                    contestants[name].open(case.job, {**case.arguments, "calls": case.calls}, case.array)
+                )
+            except AbsentError as absent:
+                reasons[name] = str(absent)
+            contestants[name].close()
+    return [_weight(case, name, contestants[name].versions, bytes_, reasons) for name in case.peers]
+
+
+def _weight(
+    case: Weighing,
+    name: str,
+    versions: Mapping[str, str],
+    bytes_: Mapping[str, Sequence[Array]],
+    reasons: Mapping[str, str],
+) -> Weight:
+    bar = case.bars.get(name)
+    reason = f"bertkit: {reasons[OURS]}" if OURS in reasons else reasons.get(name)
+    if reason:
+        return Weight(case.name, name, bar=bar, versions=versions, reason=reason)
+    ours, theirs = np.stack(bytes_[OURS]), np.stack(bytes_[name])  # [rounds, 2]: before, at most
+    ratio, spread = ratios(theirs[:, 1] - theirs[:, 0], ours[:, 1] - ours[:, 0])
+    (grown, whole), (peer_grown, peer_whole) = (
+        (int(np.median(found[:, 1] - found[:, 0])), int(np.median(found[:, 1]))) for found in (ours, theirs)
+    )
+    return Weight(case.name, name, ratio, spread, grown, peer_grown, whole, peer_whole, len(theirs), bar, versions)
 
 
 def _alone(case: Case, times: Sequence[float], reasons: Mapping[str, str]) -> list[Speed]:

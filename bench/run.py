@@ -11,7 +11,7 @@ import importlib
 import json
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from types import ModuleType
@@ -22,11 +22,13 @@ from rich.console import Console
 import bench
 import bertkit
 from bench import machine, peer
-from bench.measure import OURS, Row, Speed, compare
+from bench.measure import OURS, Case, Row, Speed, Weighing, Weight, compare, weigh
 from bertkit.errors import BertkitError, unknown
 
 THREADS = 2
 ROUNDS, QUICK_ROUNDS = 8, 2  # even, so that each order has its turn as often as the other
+WEIGHED = 3
+"""processes whose memory is measured: it hardly varies"""
 LOADED = 0.15
 """cores used by others from which on ratios are no good"""
 
@@ -40,7 +42,7 @@ def workloads() -> dict[str, ModuleType]:
 
 def run(name: str, workload: ModuleType, quick: bool, console: Console, only: str = "") -> dict[str, Any]:
     """All cases of one workload whose name has `only` in it, as `--json` prints them."""
-    rows: list[Row | Speed] = []
+    rows: list[Row | Speed | Weight] = []
     peaks = dict.fromkeys((1, THREADS), 0.0)
     loads: list[float] = []
     with ExitStack() as stack, console.status(f"{name}: opening") as status:
@@ -52,11 +54,8 @@ def run(name: str, workload: ModuleType, quick: bool, console: Console, only: st
                 case = replace(case, bars={})  # small cases are not what a bar was set for
             # the best that was ever seen in this run: a disturbed moment makes no smaller machine
             peaks = {threads: max(best, machine.peak(threads)) for threads, best in peaks.items()}
-            for each in (OURS, *case.peers):
-                with suppress(peer.AbsentError):  # which `open` raises again
-                    peers[each].start()
             before = machine.Usage.now()
-            made = compare(case, peers, QUICK_ROUNDS if quick else ROUNDS, told=status.update)
+            made = _measured(case, peers, quick, status.update)
             rows += made
             for row in made:  # at once: a run that is stopped later has told something
                 console.print(str(row), soft_wrap=True, highlight=False, markup=False)
@@ -76,28 +75,42 @@ def run(name: str, workload: ModuleType, quick: bool, console: Console, only: st
         "machine": about,
         "rows": [as_json(row, peaks[THREADS]) for row in rows if isinstance(row, Row)],
         "speeds": [speed_as_json(row) for row in rows if isinstance(row, Speed)],
+        "memory": [weight_as_json(row) for row in rows if isinstance(row, Weight)],
     }
+
+
+def _measured(
+    case: Case, peers: Mapping[str, peer.Peer], quick: bool, told: Callable[[str], None]
+) -> Sequence[Row | Speed | Weight]:
+    if isinstance(case, Weighing):
+        return weigh(case, peers, 1 if quick else WEIGHED, told)
+    for each in (OURS, *case.peers):
+        with suppress(peer.AbsentError):  # which `open` raises again
+            peers[each].start()
+    return compare(case, peers, QUICK_ROUNDS if quick else ROUNDS, told=told)
 
 
 def as_json(row: Row, peak: float) -> dict[str, Any]:
     """A row with what a program may want of it.
 
-    `share` and `peer_share` are parts of the machine's GEMM peak, `speed` and `peer_speed` amounts in a second.
+    `share` and `peer_share` are parts of the machine's GEMM peak, `speed` and `peer_speed` amounts in a second; a row
+    has those that its case knows.
     """
     told: dict[str, Any] = {"case": row.case, "peer": row.peer, "ratio": None, "spread": None}
     if row.bar:
         told |= {"bar": str(row.bar), "reached": row.reached}
     if row.ratio is None or row.spread is None or row.seconds is None or row.peer_seconds is None:
         return told | {"reason": row.reason}
+    work: dict[str, Any] = {}
     if row.amount:
         done, unit = row.amount
-        work: dict[str, Any] = {
+        work |= {
             "speed": float(f"{done / row.seconds:.4g}"),
             "peer_speed": float(f"{done / row.peer_seconds:.4g}"),
             "unit": unit,
         }
-    else:
-        work = {
+    if row.flops or not row.amount:
+        work |= {
             "share": round(row.flops / row.seconds / peak, 3),
             "peer_share": round(row.flops / row.peer_seconds / peak, 3),
         }
@@ -125,6 +138,19 @@ def speed_as_json(row: Speed) -> dict[str, Any]:
     return told | {"speed": float(f"{row.speed:.4g}"), "spread": spread, "rounds": row.rounds}
 
 
+def weight_as_json(row: Weight) -> dict[str, Any]:
+    """A row of memory: `grown` is what the work took, `whole` the process with its libraries, both in megabytes."""
+    told: dict[str, Any] = {"case": row.case, "peer": row.peer, "ratio": None, "spread": None}
+    if row.bar:
+        told |= {"bar": str(row.bar), "reached": row.reached}
+    if row.ratio is None or row.spread is None:
+        return told | {"reason": row.reason}
+    sizes = {name: round(getattr(row, name) / 1e6, 1) for name in ("grown", "peer_grown", "whole", "peer_whole")}
+    spread = [round(end, 3) for end in row.spread]
+    told |= {"ratio": round(row.ratio, 3), "spread": spread, **sizes}
+    return told | {"rounds": row.rounds, "versions": dict(row.versions)}
+
+
 def to_markdown(result: dict[str, Any]) -> str:
     """One workload as a table with its machine above."""
     about = result["machine"]
@@ -142,39 +168,75 @@ def to_markdown(result: dict[str, Any]) -> str:
     ]
     if result["speeds"]:
         lines += ["", "| case | bertkit alone | spread | bar |", "|---|---|---|---|", *map(_speed, result["speeds"])]
+    if result.get("memory"):
+        headings = "| case | peer | of the peer's | spread | bertkit, MB | peer, MB | with libraries, MB | bar |"
+        lines += ["", headings, "|---|---|---|---|---|---|---|---|", *map(_weight, result["memory"])]
     return "\n".join(lines)
 
 
 def _headings(rows: Sequence[dict[str, Any]]) -> str:
-    arithmetic = "of GEMM peak | smallest cosine"
-    other = "in a second | answers" if any("speed" in row for row in rows) else arithmetic
+    other = "of GEMM peak | smallest cosine"
+    if any("speed" in row for row in rows):
+        other = (
+            "in a second, of GEMM peak | answers" if any("share" in row for row in rows) else "in a second | answers"
+        )
     return f"| case | peer | ratio | spread | bertkit, ms | peer, ms | {other} | bar |"
 
 
 def _line(row: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in row.get("versions", {}).items())
     bar = row.get("bar", "")
     if row["ratio"] is None:
         cells = [row["case"], row["peer"], f"none: {row['reason']}", *[""] * 5, bar]
     else:
         cells = [
             row["case"],
-            f"{row['peer']} ({versions})" if versions else row["peer"],
+            _peer(row),
             f"{row['ratio']:.2f}",
             "–".join(f"{end:.2f}" for end in row["spread"]),
             f"{row['milliseconds']:,.1f}",
             f"{row['peer_milliseconds']:,.1f}",
             _work(row),
-            "equal" if row["smallest_cosine"] is None else f"{row['smallest_cosine']:.6f}",
+            _answers(row),
             _verdict(row),
         ]
     return _cells(cells)
 
 
+def _peer(row: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in row.get("versions", {}).items())
+    return f"{row['peer']} ({versions})" if versions else row["peer"]
+
+
 def _work(row: dict[str, Any]) -> str:
+    told = []
     if "speed" in row:
-        return f"{_amount(row['speed'])} {row['unit']}, peer {_amount(row['peer_speed'])}"
-    return f"{row['share']:.0%}, peer {row['peer_share']:.0%}"
+        told.append(f"{_amount(row['speed'])} {row['unit']}, peer {_amount(row['peer_speed'])}")
+    if "share" in row:
+        told.append(f"{row['share']:.0%}, peer {row['peer_share']:.0%}")
+    return "; ".join(told)
+
+
+def _answers(row: dict[str, Any]) -> str:
+    if row["smallest_cosine"] is None:
+        return "equal"
+    return f"within {row['largest_difference']:.0e}" if "speed" in row else f"{row['smallest_cosine']:.6f}"
+
+
+def _weight(row: dict[str, Any]) -> str:
+    if row["ratio"] is None:
+        return _cells([row["case"], row["peer"], f"none: {row['reason']}", *[""] * 4, row.get("bar", "")])
+    return _cells(
+        [
+            row["case"],
+            _peer(row),
+            f"{row['ratio']:.2f}",
+            "–".join(f"{end:.2f}" for end in row["spread"]),
+            f"{row['grown']:,.0f}",
+            f"{row['peer_grown']:,.0f}",
+            f"{row['whole']:,.0f}, peer {row['peer_whole']:,.0f}: {row['whole'] / row['peer_whole']:.2f}",
+            _verdict(row),
+        ]
+    )
 
 
 def _speed(row: dict[str, Any]) -> str:

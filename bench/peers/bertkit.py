@@ -14,10 +14,11 @@ import torch
 import bertkit
 from bench.child import Call, Fresh, serve
 from bench.corpus import rectangle
+from bench.measure import weighed
 from bench.peer import HOME
 from bench.pipe import Array
 from bench.share import Shares
-from bertkit.batch import collate
+from bertkit.batch import Batch, Packed, collate, gather
 from bertkit.corpus import build, source
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
@@ -25,8 +26,14 @@ from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import FullSentences
 from bertkit.objectives.choose import Pieces, WholeWords
 from bertkit.objectives.mask import MARK, Mask, Vocabulary
+from bertkit.objectives.masked_lm import MaskedLm
+from bertkit.objectives.pairs import Nsp
 from bertkit.runtime.stream import example
 from bertkit.text import Tokenizer
+from bertkit.train import loop
+from bertkit.train.learner import Learner
+from bertkit.train.loop import Learned
+from bertkit.train.optimizer import Adam
 
 
 def hidden(model: str, array: Array) -> Call:
@@ -96,6 +103,31 @@ def _restored(flat: Flat, length: int) -> Array:
     return rectangle(ids, flat.starts, length)
 
 
+def pretrain(model: str, follows: list[list[int]], checked: int, clip: float, array: Array) -> Fresh:
+    """The step of `bertkit pretrain`, as its loop calls it."""
+    batches = [_packed(*planes, np.array(labels)) for planes, labels in zip(array, follows, strict=True)]
+    network, objective = bertkit.load(model).network, Nsp() + MaskedLm()
+    learner, optimizer, numbers = Learner(network, objective), Adam().build(network), count()
+
+    def step() -> Learned:
+        number = next(numbers)
+        return loop.step(learner, objective, [batches[number % len(batches)]], optimizer, clip, seed=0, number=number)
+
+    network.eval()  # without dropout
+    losses = np.array([step().loss for _ in range(checked)])
+    network.train()
+    return Fresh(nullcontext, lambda _: step(), lambda _: losses)
+
+
+def _packed(ids: Array, segments: Array, true: Array, follows: Array) -> Batch:
+    there = ids > 0  # [B, L]
+    tokens = {"ids": ids[there], "segments": segments[there]}
+    asked = np.flatnonzero(true[there])
+    marks = {MARK: (asked, true[there][asked])}
+    return gather(tokens, there.sum(1), marks, {Nsp.label: follows}, Packed)
+
+
 if __name__ == "__main__":
     jobs = {"hidden": hidden, "embed": embed, "query": query}
-    serve({**jobs, "tokenize": tokenize, "shards": shards, "assemble": assemble}, ["bertkit"])
+    jobs |= {"tokenize": tokenize, "shards": shards, "assemble": assemble}
+    serve({**jobs, "pretrain": pretrain, "pretrain_memory": weighed(pretrain)}, ["bertkit"])

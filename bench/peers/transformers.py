@@ -1,15 +1,18 @@
-"""transformers' BertModel with its fused attention, on token ids; its collator for masks, on blocks."""
+"""transformers: BertModel with its fused attention, the collator for masks, and BertForPreTraining in a plain loop."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from itertools import count
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
+from transformers import BertForPreTraining  # now, for it brings much with it that is not memory of learning
 
 from bench.child import Call, Fresh, serve
+from bench.measure import weighed
 from bench.pipe import Array
 
 
@@ -55,5 +58,43 @@ def _offsets(tokens: list[str]) -> list[tuple[int, int]]:
     return found
 
 
+def pretrain(model: str, follows: list[list[int]], checked: int, clip: float, array: Array) -> Fresh:
+    """Forward, backward, clip, step, as most people write it; settings are those of the paper."""
+    batches = [_padded(*planes, np.array(labels)) for planes, labels in zip(array, follows, strict=True)]
+    network = BertForPreTraining.from_pretrained(model)
+    groups = [
+        {"params": [weight for weight in network.parameters() if weight.dim() > 1], "weight_decay": 0.01},
+        {"params": [weight for weight in network.parameters() if weight.dim() <= 1], "weight_decay": 0.0},
+    ]
+    optimizer, numbers = torch.optim.AdamW(groups, lr=1e-4, eps=1e-6, fused=True), count()
+
+    def step() -> float:
+        loss = network(**batches[next(numbers) % len(batches)]).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    network.eval()  # without dropout
+    losses = np.array([step() for _ in range(checked)])
+    network.train()
+    return Fresh(nullcontext, lambda _: step(), lambda _: losses)
+
+
+def _padded(ids: Array, segments: Array, true: Array, follows: Array) -> dict[str, torch.Tensor]:
+    """As long as the longest of this batch."""
+    longest = (ids > 0).sum(1).max()
+    batch = {
+        "input_ids": ids[:, :longest],
+        "attention_mask": (ids[:, :longest] > 0).astype(np.int64),
+        "token_type_ids": segments[:, :longest],
+        "labels": np.where(true > 0, true, -100)[:, :longest],
+        "next_sentence_label": follows,
+    }
+    return {name: torch.tensor(values) for name, values in batch.items()}
+
+
 if __name__ == "__main__":
-    serve({"hidden": hidden, "assemble": assemble}, ["transformers"])
+    jobs = {"hidden": hidden, "assemble": assemble}
+    serve({**jobs, "pretrain": pretrain, "pretrain_memory": weighed(pretrain)}, ["transformers"])

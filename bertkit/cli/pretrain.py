@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
     from bertkit.train.run import Told
 
 EXAMPLE = "bertkit pretrain recipes/bert-tiny.toml data.corpus=shards output=runs/first train.steps=1000"
+SECONDS = 10.0
+"""from one line to the next where there is no terminal"""
+LATELY = 0.98
+"""of what was known about the pace, kept from one step to the next"""
 
 
 def run(
@@ -22,9 +29,11 @@ def run(
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Changes to it, such as train.steps=60.")
     ] = None,
 ) -> None:
-    """Pre-train a BERT on a corpus of `bertkit corpus build`.
+    """Pre-train a BERT on a corpus of `bertkit corpus build`, or on raw texts that the recipe names.
 
-    Killed at any moment, the same command goes on from the last checkpoint and ends with the same weights.
+    Killed at any moment, the same command goes on from the last checkpoint and ends with the same weights. Ctrl-C saves
+    and ends. Every key of a recipe may be changed: output=DIR, train.steps=60, train.optimizer.rate=1e-4, seed=1,
+    model.weights=DIR to go on with a model that is there. Keys that do not exist are told, with those that do.
     """
     from bertkit.train import recipe as recipes
     from bertkit.train.run import StoppedError, pretrain
@@ -32,39 +41,64 @@ def run(
     if not recipe.is_file():
         there = ", ".join(map(str, sorted(Path("recipes").glob("*.toml")))) or "none in ./recipes"
         raise BertkitError(f"there is no recipe {recipe}. There are: {there}")
-    with _Display() as display:
+    read = recipes.read(recipe, changes or ())
+    leads = os.environ.get("RANK", "0") == "0"
+    with Display(leads) as display:
         try:
-            made = pretrain(recipes.read(recipe, changes or ()), display.tell)
+            made = pretrain(read, display.tell, display.say)
         except StoppedError as stopped:
-            typer.echo(f"bertkit: {stopped}", err=True)
+            display.say(str(stopped))
             raise typer.Exit(130) from None
-    typer.echo(f"bertkit: wrote {made}. Next: bertkit fill {made} 'a text with a [MASK] in it'", err=True)
+    display.say(f"wrote {made}. Next: bertkit report {made.parent}, or bertkit fill {made} 'a text with a [MASK]'")
 
 
-class _Display:
-    """A bar on a terminal, a line now and then elsewhere."""
+class Display:
+    """A bar on a terminal, a line now and then elsewhere; silent in all processes but one."""
 
-    def __enter__(self) -> _Display:
+    def __init__(self, shows: bool = True) -> None:
+        self._shows, self._bars = shows, shows and sys.stderr.isatty()
+
+    def __enter__(self) -> Display:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
 
         self._bar = Progress(
-            TextColumn("step {task.completed:,}/{task.total:,}"),
-            BarColumn(),
+            TextColumn("step {task.completed:,} of {task.total:,}"),
+            BarColumn(20),
             TextColumn("{task.description}"),
-            TimeRemainingColumn(),
             console=Console(file=sys.stderr),
-            disable=not sys.stderr.isatty(),
+            disable=not self._bars,
         )
         self._bar.__enter__()
-        self._task = self._bar.add_task("", total=None)
+        self._task = self._bar.add_task("", total=1, visible=False)
+        self._pace, self._last, self._said = 0.0, time.monotonic(), 0.0
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._bar.__exit__(None, None, None)
 
+    def say(self, what: str) -> None:
+        """A line that stays."""
+        if self._shows:
+            typer.echo(f"bertkit: {what}", err=True)
+
     def tell(self, told: Told) -> None:
-        right = told.learned.right
-        parts = [f"{name} {loss:.3f} ({right[name]:.1%})" for name, loss in told.learned.losses.items()]
-        said = ", ".join([*parts, f"rate {told.rate:.1e}"])
-        self._bar.update(self._task, total=told.steps, completed=told.step, description=said)
+        """What a step came to."""
+        now = time.monotonic()
+        took, self._last = now - self._last, now
+        self._pace = LATELY * self._pace + (1 - LATELY) * took if self._pace else took
+        left = timedelta(seconds=round(self._pace * (told.steps - told.step)))
+        said = f"{line(told)}, {left} left"
+        if self._bars:
+            self._bar.update(self._task, total=told.steps, completed=told.step, description=said, visible=True)
+        elif now - self._said >= SECONDS or told.step == told.steps:
+            self._said = now
+            self.say(f"step {told.step:,} of {told.steps:,}: {said}")
+
+
+def line(told: Told) -> str:
+    """The measurements of a step: losses, shares of right answers, rate, gradient, speed."""
+    right = told.learned.right
+    parts = [f"{name} {loss:.3f} ({right[name]:.0%})" for name, loss in told.learned.losses.items()]
+    course = [f"rate {told.rate:.1e}", f"gradient {told.learned.norm:.2f}", f"{told.speed:,.0f} tokens/s"]
+    return ", ".join([*parts, *course])

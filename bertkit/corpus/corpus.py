@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections import OrderedDict
@@ -52,6 +53,11 @@ class Corpus:
 
     def __reduce__(self) -> tuple[type[Corpus], tuple[Path, bool]]:
         return Corpus, (self.path, self._held_out)  # another process opens the files itself
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the texts it was built from, and how: another corpus at the same place has another."""
+        return hashlib.sha256((self.path / INDEX).read_bytes()).hexdigest()
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -27,7 +27,7 @@ def drop(x: Tensor, rate: float) -> Tensor:
 
 def factors(x: Tensor, rate: float) -> Tensor:
     """What each value of x is multiplied by: 0 at this rate, else 1 / (1 - rate). torch's seed decides which."""
-    if not x.is_cpu:
+    if not x.is_cpu or torch.compiler.is_compiling():
         return torch.empty_like(x).bernoulli_(1 - rate).div_(1 - rate)
     dropped = round(rate * 2**BITS)
     seed = int(torch.randint(2**63 - 1, (1,)))

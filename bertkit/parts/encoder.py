@@ -10,15 +10,16 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from torch import Tensor, nn
+from torch import Tensor, is_grad_enabled, nn
+from torch.utils.checkpoint import checkpoint
 
-from bertkit.batch import Batch
+from bertkit.batch import Batch, Layout
 from bertkit.errors import BertkitError
 from bertkit.parts.attention import Attention
 from bertkit.parts.embed import Embed
 from bertkit.parts.feed import Feed
 from bertkit.parts.init import SPREAD, draw
-from bertkit.parts.place import Placing, Unplaced
+from bertkit.parts.place import Place, Placing, Unplaced
 from bertkit.parts.tape import Tape
 from bertkit.spec import Count, Positive, Spec
 
@@ -71,6 +72,8 @@ class EncoderModule(nn.Module):
         self.attentions = nn.ModuleList(attention.build(spec.width) for attention in spec.attentions)
         self.feeds = nn.ModuleList(feed.build(spec.width) for feed in spec.feeds)
         self.place = spec.place.build()
+        self.recompute = False
+        """whether a step keeps its input only, and is run again for the gradient"""
 
     def forward(self, batch: Batch) -> Tensor:
         return deque(self.steps(batch), maxlen=1)[0]  # one step at a time stays in memory
@@ -80,7 +83,14 @@ class EncoderModule(nn.Module):
         x = self.embed(batch)  # [..., W]
         yield x
         place = self.place.prepare(batch)
-        for attention, feed in self.spec.order:
-            x = self.attentions[attention](x, batch.layout, place, tape)
-            x = self.feeds[feed](x)
+        for blocks in self.spec.order:
+            if self.recompute and is_grad_enabled():
+                x = checkpoint(self._step, blocks, x, batch.layout, place, tape, use_reentrant=False)
+            else:
+                x = self._step(blocks, x, batch.layout, place, tape)
             yield x
+
+    def _step(self, blocks: tuple[int, int], x: Tensor, layout: Layout, place: Place, tape: Tape | None) -> Tensor:
+        attention, feed = blocks
+        out: Tensor = self.feeds[feed](self.attentions[attention](x, layout, place, tape))
+        return out

@@ -27,6 +27,7 @@ from bertkit import artifact
 from bertkit.errors import BertkitError
 from bertkit.text.files import read_object
 from bertkit.train import optimizer as optimizers
+from bertkit.train.processes import put
 
 log = logging.getLogger("bertkit")
 
@@ -49,25 +50,22 @@ class Found:
         if set(weights) != names:
             odd = ", ".join(sorted(set(weights) ^ names)[:3])
             raise BertkitError(f"{self.path} is of another network: look at {odd}. Give another output, or its recipe")
-        with torch.no_grad():
-            for name, parameter in network.named_parameters():
-                parameter.copy_(weights[name])
+        for name, parameter in network.named_parameters():
+            put(weights[name], parameter)
         optimizers.restore(optimizer, network, load_file(self.path / "optimizer.safetensors"))
 
 
-def save(run: Path, step: int, network: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> Path:
-    """Write the checkpoint of a step."""
+def save(
+    run: Path, step: int, weights: Mapping[str, Tensor], memory: Mapping[str, Tensor], state: Mapping[str, Any]
+) -> Path:
+    """Write the checkpoint of a step: weights and what the optimiser remembers, both whole."""
     place = run / HOME / f"step-{step:08d}"
     place.parent.mkdir(parents=True, exist_ok=True)
     with artifact.directory(place, KIND, overwrite=True, facts={"step": step}) as content:
-        save_file(_plain(dict(network.named_parameters())), content / "weights.safetensors")
-        save_file(_plain(optimizers.state_of(optimizer, network)), content / "optimizer.safetensors")
+        save_file(dict(weights), content / "weights.safetensors")
+        save_file(dict(memory), content / "optimizer.safetensors")
         (content / "state.json").write_text(json.dumps({"step": step, **state}), encoding="utf-8")
     return place
-
-
-def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
 
 
 def steps(run: Path) -> list[tuple[int, Path]]:
@@ -88,8 +86,7 @@ def last(run: Path) -> Found | None:
     return None
 
 
-def forget(run: Path, keep: int, best: int | None = None) -> None:
-    """Delete all but the newest `keep`, and the best one."""
-    for step, path in steps(run)[:-keep]:
-        if step != best:
-            shutil.rmtree(path, ignore_errors=True)
+def forget(run: Path, keep: int) -> None:
+    """Delete all but the newest `keep`."""
+    for _, path in steps(run)[:-keep]:
+        shutil.rmtree(path, ignore_errors=True)

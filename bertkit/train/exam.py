@@ -45,6 +45,7 @@ def examine(model: Model, objective: Objective, batches: Sequence[Batch]) -> Res
     sums: dict[str, list[float]] = {}
     with torch.inference_mode(), model.network.evaluating():
         for batch in batches:
+            batch = batch.to(model.device)
             asked: dict[str, Asked] = objective.loss(model.network, model.network(batch), batch)
             for name, count in objective.counts(batch).items():
                 found = sums.setdefault(name, [0.0, 0.0, 0.0])

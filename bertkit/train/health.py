@@ -28,8 +28,8 @@ GROWN, GROWN_NATS = 0.1, 0.3
 """of the best loss, and in nats: what a loss must have grown by, both"""
 NEAR = 0.02
 """of the unigram entropy: what a loss must have come below it to have learned more than frequencies"""
-STARVED, UNKNOWN, COPIES = 0.2, 0.05, 0.05
-"""shares that are too much: of the time, of the tokens, of the documents"""
+STARVED, UNKNOWN, COPIES = 0.2, 0.05, 0.2
+"""shares that are too much: of the time, of the tokens, of the sentences"""
 CHANCE = 0.53
 """of two answers right: no better than one answer for all"""
 PAIRS = {"next": "Next-sentence prediction", "order": "Sentence-order prediction"}
@@ -302,10 +302,10 @@ def _at_start(line: Line) -> Iterator[Alarm]:
         yield Alarm("unknown", message)
     if copies is not None and copies > COPIES:
         message = (
-            f"{copies:.1%} of the documents are copies of others: a model learns them by heart, and its loss looks "
-            "better than it is, or stays where frequencies alone bring it. Likely causes: files that were given twice, "
-            "or pages that many sites share. bertkit corpus audit TEXTS names them; keep one of each, and build the "
-            "corpus again."
+            f"{copies:.1%} of the sentences were said before, word for word: a model learns them by heart, and its "
+            "loss looks better than it is, or stays where frequencies alone bring it. Likely causes: files that were "
+            "given twice, lines that stand on every page, or generated text. bertkit corpus audit TEXTS shows them; "
+            "keep one of each, and build the corpus again."
         )
         yield Alarm("copies", message)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as distributed
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import nn
 
 from bertkit.batch import Batch
 from bertkit.corpus.chance import key
 from bertkit.objectives.objective import Objective
+from bertkit.train.compute import Precision
+from bertkit.train.processes import Member, keeping, whole
 
 _DROPOUT = 1
 """what chance is asked for"""
@@ -44,34 +43,36 @@ def step(
     clip: float,
     seed: int,
     number: int,
+    member: Member = Member(),  # noqa: B008 - frozen
+    precision: Precision | None = None,
 ) -> Learned:
     """Learn from the small batches of one step.
 
     Every question has one count for the whole step, so that the gradient is that of one large batch, however it was cut
     and shared among processes. Step `number` has dropout of its own, whatever happened before it.
     """
-    world, rank = (distributed.get_world_size(), distributed.get_rank()) if distributed.is_initialized() else (1, 0)
+    precision = precision or Precision(device=member.device)
     counts = _added([objective.counts(batch) for batch in batches])
     names = sorted(counts)
-    totals = _over_all(torch.tensor([counts[name] for name in names] + [sum(map(_tokens, batches))]))
+    totals = member.sum(torch.tensor([counts[name] for name in names] + [sum(map(_tokens, batches))]))
     total = dict(zip(names, totals.tolist(), strict=False))
 
-    sums = torch.zeros(2, len(names), dtype=torch.float64)  # losses and right answers
+    sums = torch.zeros(2, len(names), dtype=torch.float64, device=member.device)  # losses and right answers
     for place, batch in enumerate(batches):
-        torch.manual_seed(int(key(seed, _DROPOUT, number, place, rank)[0] >> 1))
-        with _alone(learner, place + 1 < len(batches)):
-            asked = learner(batch)
-            loss = sum(asked[name].loss / max(total[name], 1) for name in names)
-            (loss * world).backward()  # processes take the mean of their gradients
-        sums += torch.tensor([[float(asked[name][part].detach()) for name in names] for part in (0, 1)])
+        torch.manual_seed(int(key(seed, _DROPOUT, number, place, member.rank)[0] >> 1))
+        with keeping(learner, place + 1 < len(batches)):
+            with precision.multiplying():
+                asked = learner(batch.to(member.device))
+                loss = sum(asked[name].loss / max(total[name], 1) for name in names)
+            precision.backward(loss * member.world)  # processes take the mean of their gradients
+        sums += torch.stack([torch.stack([asked[name][part].detach() for name in names]) for part in (0, 1)])
 
-    norm = nn.utils.clip_grad_norm_(learner.parameters(), clip)
-    optimizer.step()
+    norm = precision.step(optimizer, learner.parameters(), clip)
     optimizer.zero_grad(set_to_none=True)
 
-    sums = _over_all(sums) / totals[: len(names)].clamp(min=1)
+    sums = member.sum(sums) / totals[: len(names)].clamp(min=1)
     losses, right = (dict(zip(names, row, strict=True)) for row in sums.tolist())
-    return Learned(losses, right, float(norm), int(totals[-1]))
+    return Learned(losses, right, float(whole({"norm": norm})["norm"]), int(totals[-1]))
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -84,17 +85,3 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _tokens(batch: Batch) -> int:
     return len(batch.layout.flat(batch.tokens["ids"]))
-
-
-def _over_all(values: Tensor) -> Tensor:
-    """The sum over all processes."""
-    if distributed.is_initialized():
-        distributed.all_reduce(values)
-    return values
-
-
-def _alone(learner: nn.Module, more: bool) -> AbstractContextManager[None]:
-    """Gradients travel between processes with the last small batch only."""
-    if more and isinstance(learner, DistributedDataParallel):
-        return learner.no_sync()
-    return nullcontext()

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from bertkit.errors import BertkitError
 from bertkit.spec import Positive, Rate, Spec
+from bertkit.train.processes import put
 
 Group = dict[str, Any]
 
@@ -140,4 +141,4 @@ def restore(optimizer: torch.optim.Optimizer, network: nn.Module, tensors: Mappi
                 f"the optimiser's state {name!r} is {given.dtype} {list(given.shape)}, but this network's is "
                 f"{value.dtype} {list(value.shape)}: go on with the network that it was saved with"
             )
-        value.copy_(given)
+        put(given, value)

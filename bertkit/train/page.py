@@ -25,7 +25,7 @@ from bertkit.train.health import NEAR, PAIRS, WHILE
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import lines
 
-RECIPE, FACTS, MODEL = "recipe.toml", "facts.json", "model"
+RECIPE, FACTS, MODEL, BEST = "recipe.toml", "facts.json", "model", "best"
 QUESTIONS = {MARK: "Masked tokens", "next": "Next sentence", "order": "Sentence order"}
 ONE_ANSWER, FREQUENCIES = "one answer for all", "frequencies alone"
 SERIOUS = ("nan", "divergence", "plateau", "unknown")

@@ -1,18 +1,26 @@
 """Several processes that learn together: `torchrun --nproc-per-node 2 -m bertkit pretrain …`.
 
-Each reads its share of every step; gradients are averaged by torch's DistributedDataParallel, and the first process
-alone writes. The transport is gloo on a CPU and nccl on GPUs.
+Each reads its share of every step, and the first one alone writes. Gradients are averaged by torch: each process has
+the whole network (DistributedDataParallel), or a part of every matrix (`fully_shard`, FSDP2). The transport is gloo on
+CPUs and nccl on GPUs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 import torch
 import torch.distributed as distributed
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from bertkit.parts.network import NetworkModule
 
 
 class Member(NamedTuple):
@@ -20,6 +28,7 @@ class Member(NamedTuple):
 
     rank: int = 0
     world: int = 1
+    device: torch.device = torch.device("cpu")
 
     @property
     def leads(self) -> bool:
@@ -28,11 +37,15 @@ class Member(NamedTuple):
 
     def any(self, said: bool) -> bool:
         """Whether one of them says so; all hear the same."""
+        return bool(self.sum(torch.tensor([float(said)])) > 0)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Of the values of all, on the CPU."""
         if self.world == 1:
-            return said
-        told = torch.tensor([float(said)])
-        distributed.all_reduce(told)
-        return bool(told > 0)
+            return values.cpu()
+        values = values.to(self.device)
+        distributed.all_reduce(values)
+        return values.cpu()
 
     def wait(self) -> None:
         """Until all are here."""
@@ -42,12 +55,53 @@ class Member(NamedTuple):
 
 @contextmanager
 def joined() -> Iterator[Member]:
-    """The group that torchrun started, or this process alone."""
+    """The group that torchrun started, or this process alone; on a GPU where there is one."""
+    here = int(os.environ.get("LOCAL_RANK", "0"))
+    device = torch.device("cuda", here) if torch.cuda.is_available() else torch.device("cpu")
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield Member()
+        yield Member(device=device)
         return
-    distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        yield Member(distributed.get_rank(), distributed.get_world_size())
+        yield Member(distributed.get_rank(), distributed.get_world_size(), device)
     finally:
         distributed.destroy_process_group()
+
+
+def shard(network: NetworkModule, member: Member) -> None:
+    """Leave each process a part of every matrix; a block is whole only while it computes."""
+    mesh = init_device_mesh(member.device.type, (member.world,))
+    for block in (*network.encoder.attentions, *network.encoder.feeds):
+        fully_shard(block, mesh=mesh)
+    fully_shard(network, mesh=mesh)  # the tables and heads, which the loss needs after the encoder is done
+
+
+@contextmanager
+def keeping(learner: nn.Module, more: bool) -> Iterator[None]:
+    """Gradients stay where they are while there is more to add to them."""
+    if isinstance(learner, DistributedDataParallel):
+        with learner.no_sync() if more else nullcontext():
+            yield
+        return
+    for module in learner.modules():
+        if isinstance(module, FSDPModule):
+            module.set_requires_gradient_sync(not more, recurse=False)
+    yield
+
+
+def whole(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors on the CPU, none of them in parts. All processes take part."""
+    return {
+        name: (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach().contiguous().cpu()
+        for name, tensor in tensors.items()
+    }
+
+
+def put(given: Tensor, place: Tensor) -> None:
+    """Copy a whole tensor to where another is, or to the part of it that this process has."""
+    with torch.no_grad():
+        if isinstance(place, DTensor):
+            given = distribute_tensor(given.to(place.device), place.device_mesh, place.placements)
+        place.copy_(given)

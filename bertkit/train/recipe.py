@@ -1,7 +1,8 @@
 """Recipes: all that decides a run, in one TOML file.
 
-`read` takes the file and changes such as `train.steps=60`. Unknown keys are errors that say what exists. The resolved
-recipe is written into the run, and gives the same run again.
+`read` takes the file and changes such as `train.steps=60`. A recipe that `extends` another, named by its path from
+there, says only what differs. Unknown keys are errors that say what exists. The resolved recipe is written into the
+run, and gives the same run again.
 """
 
 from __future__ import annotations
@@ -15,28 +16,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from bertkit.corpus.inputs import Inputs
-from bertkit.errors import BertkitError, about, unknown
+from bertkit.errors import BertkitError, about, look_up, unknown
 from bertkit.objectives.masked_lm import MaskedLm
 from bertkit.objectives.objective import Objective, Sum
 from bertkit.objectives.pairs import Nsp
 from bertkit.spec import Bounds, Count, Positive, Rate, Spec, to_json
 from bertkit.text.files import read_text
+from bertkit.train.compute import Compute
+from bertkit.train.material import Data
 from bertkit.train.optimizer import Adam, Optimizer
 from bertkit.train.schedule import Linear, Schedule
 
 Seed = Annotated[int, Bounds(0, 2**63)]
 Many = Annotated[int, Bounds(1, 2**40)]
 Some = Annotated[int, Bounds(0, 2**40)]
-
-
-@dataclass(frozen=True)
-class Data(Spec):
-    """What is learned from."""
-
-    corpus: str
-    """a directory that `bertkit corpus build` made"""
-    workers: Some = 0
-    """processes that read ahead; on a CPU reading costs less than they do"""
 
 
 @dataclass(frozen=True)
@@ -81,6 +74,10 @@ class Train(Spec):
     """steps from one exam on held-out text to the next; 0: only at the beginning and the end"""
     questions: Count = 256
     """examples of an exam"""
+    keep_best: bool = True
+    """whether the network of the best exam is kept in RUN/best; there is one where `evaluate_every` says so"""
+    tensorboard: bool = False
+    """whether the curves are written for TensorBoard as well"""
     copies: Some = 0
     """epochs after which the same examples with the same masks come again, as in Google's files; 0: never"""
 
@@ -94,6 +91,7 @@ class Recipe(Spec):
     train: Train
     model: Start = field(default_factory=Start)
     objective: tuple[Objective, ...] = (Nsp(), MaskedLm())
+    compute: Compute = field(default_factory=Compute)
     seed: Seed = 0
 
     @property
@@ -104,15 +102,41 @@ class Recipe(Spec):
 
 def read(path: Path, changes: Sequence[str] = ()) -> Recipe:
     """The recipe of a file, with changes such as `train.steps=60` or `output=runs/first`."""
-    try:
-        data = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise BertkitError(f"{path} is not TOML: {error}") from None
+    data = _extended(path, ())
     for change in changes:
         _change(data, change)
     with about(path):
         recipe: Recipe = _made(data, Recipe, "")
     return recipe
+
+
+def _extended(path: Path, before: tuple[Path, ...]) -> dict[str, Any]:
+    """The keys of a file, upon those of the file that it extends."""
+    try:
+        data = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise BertkitError(f"{path} is not TOML: {error}") from None
+    base = data.pop("extends", None)
+    if base is None:
+        return data
+    if not isinstance(base, str) or not (path.parent / base).is_file():
+        raise BertkitError(f"{path} extends {base!r}, and there is no such file beside it: give a path from there")
+    if path.resolve() in before:
+        raise BertkitError(f"{path} extends itself, by way of {before[-1].name}: take one of the two away")
+    return _upon(_extended(path.parent / base, (*before, path.resolve())), data)
+
+
+def _upon(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Sections go together key by key; whatever names a part, and all else, takes the place of the old.
+
+    >>> _upon({"seed": 1, "train": {"steps": 5, "clip": 1.0}}, {"train": {"steps": 9}})
+    {'seed': 1, 'train': {'steps': 9, 'clip': 1.0}}
+    """
+    made = dict(old)
+    for name, value in new.items():
+        both = isinstance(value, dict) and isinstance(old.get(name), dict) and "part" not in value
+        made[name] = _upon(old[name], value) if both else value
+    return made
 
 
 def to_toml(recipe: Recipe) -> str:
@@ -164,8 +188,9 @@ def _change(data: dict[str, Any], change: str) -> None:
     data[last] = parsed
 
 
-def _made(data: Any, hint: Any, where: str) -> Any:
-    """Plain values as what a field wants: sections whose kind is known need not name it."""
+def _made(data: Any, hint: Any, where: str, usual: Any = None) -> Any:
+    """Plain values as what a field wants. A section need not name its part where only one can stand there, or where
+    the `usual` one is meant."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return _made(data, arguments[0], where)
@@ -173,12 +198,7 @@ def _made(data: Any, hint: Any, where: str) -> Any:
         return tuple(_made(entry, arguments[0], f"{where}[{place}]") for place, entry in enumerate(data))
     if not (isinstance(hint, type) and issubclass(hint, Spec) and isinstance(data, dict)):
         return data
-    kind = hint
-    if "part" in data:
-        found = Spec.known.get(data["part"])
-        if found is None or not issubclass(found, hint):
-            raise unknown(where, data["part"], [name for name, one in Spec.known.items() if issubclass(one, hint)])
-        kind = found
+    kind = _kind(data, hint, where, usual)
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {one.name: one for one in dataclasses.fields(kind)}
     prefix = f"{where}." if where else ""
@@ -188,4 +208,23 @@ def _made(data: Any, hint: Any, where: str) -> Any:
     for name, one in fields.items():
         if name not in data and one.default is one.default_factory is dataclasses.MISSING:
             raise BertkitError(f"{prefix}{name} is missing: write it there, or add {prefix}{name}=… to the command")
-    return kind(**{name: _made(data[name], hints[name], f"{prefix}{name}") for name in fields if name in data})
+    given = {name: one for name, one in fields.items() if name in data}
+    made = {name: _made(data[name], hints[name], prefix + name, _usual(one)) for name, one in given.items()}
+    return kind(**made)
+
+
+def _kind(data: dict[str, Any], hint: type[Spec], where: str, usual: Any) -> type[Spec]:
+    """The part that a section describes."""
+    known = {name: one for name, one in Spec.known.items() if issubclass(one, hint) and not one.__subclasses__()}
+    if "part" in data:
+        return look_up(where, data["part"], known)
+    if not hint.__subclasses__():
+        return hint
+    if isinstance(usual, hint):
+        return type(usual)
+    raise BertkitError(f"{where} does not say which part it is: add part = one of {', '.join(sorted(known))}")
+
+
+def _usual(field: dataclasses.Field[Any]) -> Any:
+    """What a field holds unless something else is given."""
+    return field.default_factory() if callable(field.default_factory) else field.default

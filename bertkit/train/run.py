@@ -4,8 +4,10 @@ RUN/
     recipe.toml         every setting
     facts.json          versions, the machine, fingerprints of corpus and tokenizer
     log.jsonl           what was measured, a line each
+    vocabulary/ corpus/ made of the recipe's texts, where it names no corpus
     checkpoints/        to go on from
-    model/              the network as an ordinary Hugging Face directory, at the end
+    best/               the network of the best exam on held-out text
+    model/              the network at the end; both are ordinary Hugging Face directories
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import math
 import platform
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -32,20 +35,25 @@ from bertkit import artifact, family, model
 from bertkit.batch import Batch
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
+from bertkit.corpus.repeats import repeated
 from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.mask import MARK
 from bertkit.objectives.objective import Objective
 from bertkit.parts.encoder import with_dropout
+from bertkit.text.files import read_object
 from bertkit.train import checkpoint, exam, loop
+from bertkit.train.board import Board
+from bertkit.train.compute import Precision
 from bertkit.train.feed import Feed, Place, Reading, Request, portions
 from bertkit.train.health import Alarm, Health
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import NOTHING, Journal, lines
 from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
-from bertkit.train.page import FACTS, MODEL, RECIPE
-from bertkit.train.processes import Member, joined
+from bertkit.train.optimizer import state_of
+from bertkit.train.page import BEST, FACTS, MODEL, RECIPE
+from bertkit.train.processes import Member, joined, put, shard, whole
 from bertkit.train.recipe import Phase, Recipe, read, to_toml
 
 log = logging.getLogger("bertkit")
@@ -84,10 +92,15 @@ class SickError(BertkitError):
     """What is learned is no longer a number; the checkpoint before it is kept."""
 
 
-def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None) -> Path:
-    """Learn what a recipe says, from its beginning or from where it was; where the model is."""
+def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None, say: Callable[[str], None] = log.info) -> Path:
+    """Learn what a recipe says, from its beginning or from where it was; where the model is.
+
+    `tell` hears of every step, `say` what else is done.
+    """
     run = Path(recipe.output)
     with joined() as member, _asked_to_end() as asked, _own(run, recipe) if member.leads else nullcontext():
+        if member.leads:
+            recipe.data.prepare(run, say)
         member.wait()
         return _Run(run, recipe, member, asked, tell).finish()
 
@@ -99,36 +112,49 @@ class _Run:
         self, run: Path, recipe: Recipe, member: Member, asked: list[int], tell: Callable[[Told], None] | None
     ) -> None:
         self._run, self._recipe, self._member, self._asked, self._tell = run, recipe, member, asked, tell
-        self._corpus = Corpus(recipe.data.corpus)
-        self._objective = recipe.learned
-        self._model = _started(recipe, self._corpus)
+        self._corpus = Corpus(recipe.data.place(run))
+        self._objective, compute = recipe.learned, recipe.compute
+        self._model = _started(recipe, self._corpus).to(member.device)
         network = self._model.network.train()
+        compute.equip(network)
+        self._sharded = compute.shard and member.world > 1
+        if self._sharded:
+            shard(network, member)
+        self._precision = Precision.on(member.device, compute.precision)
         self._learner, self._optimizer = Learner(network, self._objective), recipe.train.optimizer.build(network)
         self._step, self._place = 0, Place()
         found = checkpoint.last(run)
         if found:
             found.restore(network, self._optimizer)
+            self._precision.restore(found.state.get("precision", {}))
             self._step, self._place = found.step, Place(*found.state["place"])
-        self._together = DistributedDataParallel(self._learner) if member.world > 1 else self._learner
+        alone = member.world == 1 or self._sharded
+        self._together = self._learner if alone else DistributedDataParallel(self._learner)
         if member.leads:
-            _note_facts(run, recipe, self._corpus)
+            _note_facts(run, recipe, self._corpus, member, self._precision)
 
     def finish(self) -> Path:
         """All steps that are left, then the model."""
         self._exam = _Exam(self._recipe, self._corpus, self._objective)
-        path = self._run / JOURNAL
-        journal = Journal(path, self._step if self._step else NOTHING) if self._member.leads else nullcontext()
-        with journal as self._journal:
-            self._health = Health.replay(lines(path) if self._journal else ())
+        with ExitStack() as stack:
+            self._journal, self._board, self._health = None, None, Health()
+            if self._member.leads:
+                path, step = self._run / JOURNAL, self._step if self._step else NOTHING
+                self._journal = stack.enter_context(Journal(path, step))
+                self._health = Health.replay(lines(path))
+                self._best = min((_sum(line) for line in lines(path) if _is_exam(line)), default=math.inf)
+                if self._recipe.train.tensorboard:
+                    self._board = stack.enter_context(Board(self._run, step))
             if not self._step:
-                self._write("start", **_beginning(self._learner, self._corpus))
+                if self._member.leads:
+                    self._write("start", **_beginning(self._learner, self._corpus))
                 self._examine()
             for stage in stages(self._recipe):
                 if self._step < stage.stop:
                     self._through(stage)
-        self._model.network.eval()
-        if self._member.leads:
-            self._model.save(self._run / MODEL, overwrite=True)
+        made = self._whole_model()
+        if made:
+            self._save_model(made, MODEL)
         return self._run / MODEL
 
     def _through(self, stage: Stage) -> None:
@@ -138,7 +164,7 @@ class _Run:
             # a line of the step to come, so that going on from here does not find it told already
             self._write("phase", 1, length=phase.inputs.length)
         examples = Examples(self._corpus, phase.inputs, self._recipe.seed, self._objective.lexicons, train.copies)
-        portioned = portions(examples, self._place, phase.rows, phase.micro, *self._member)
+        portioned = portions(examples, self._place, phase.rows, phase.micro, self._member.rank, self._member.world)
         portioned = islice(portioned, stage.stop - self._step)
         clock = _Clock()
         for portion, batches in Feed(Reading(examples, self._objective), portioned, self._recipe.data.workers):
@@ -147,7 +173,15 @@ class _Run:
             for group in self._optimizer.param_groups:
                 group["lr"] = rate
             learned = loop.step(
-                self._together, self._objective, batches, self._optimizer, train.clip, self._recipe.seed, self._step
+                self._together,
+                self._objective,
+                batches,
+                self._optimizer,
+                train.clip,
+                self._recipe.seed,
+                self._step,
+                self._member,
+                self._precision,
             )
             self._step, self._place = self._step + 1, portion.after
             clock.learned(learned.tokens)
@@ -167,21 +201,51 @@ class _Run:
         if last or _due(told.step, train.evaluate_every):
             self._examine()
         asked = self._member.any(bool(self._asked))
-        if self._member.leads and (last or asked or _due(told.step, train.checkpoint_every)):
-            network = self._model.network
-            checkpoint.save(self._run, told.step, network, self._optimizer, {"place": list(self._place)})
-            checkpoint.forget(self._run, train.keep_last)
+        if last or asked or _due(told.step, train.checkpoint_every):
+            self._save()
         if asked and not last:
             raise StoppedError(f"stopped after step {told.step:,}, which is saved. The same command goes on")
 
-    def _examine(self) -> None:
+    def _save(self) -> None:
+        network = self._model.network
+        weights = whole(dict(network.named_parameters()))
+        memory = whole(state_of(self._optimizer, network))
+        if self._member.leads:
+            state = {"place": list(self._place), "precision": self._precision.state}
+            checkpoint.save(self._run, self._step, weights, memory, state)
+            checkpoint.forget(self._run, self._recipe.train.keep_last)
+
+    def _whole_model(self) -> Model | None:
+        """The model, put together in the process that leads where each has a part of it; None in the others."""
+        weights = whole(dict(self._model.network.named_parameters())) if self._sharded else {}
         if not self._member.leads:
-            return
-        if self._exam.batches:
-            result = exam.examine(self._model, self._objective, self._exam.batches)
+            return None
+        if not self._sharded:
+            return self._model
+        made = _started(self._recipe, self._corpus)
+        for name, parameter in made.network.named_parameters():
+            put(weights[name], parameter)
+        return made.to(self._member.device)
+
+    def _examine(self) -> None:
+        """Ask what is asked of held-out text."""
+        made = self._whole_model()
+        if made and self._exam.batches:
+            result = exam.examine(made, self._objective, self._exam.batches)
             self._write("held-out", **result._asdict())
-        if self._exam.gaps:
-            self._write("samples", samples=[self._filled(gap) for gap in self._exam.gaps])
+            self._keep_best(made, sum(result.losses.values()))
+        if made and self._exam.gaps:
+            self._write("samples", samples=[_filled(made, gap) for gap in self._exam.gaps])
+
+    def _keep_best(self, made: Model, loss: float) -> None:
+        train = self._recipe.train
+        if train.keep_best and train.evaluate_every and self._step and loss < self._best:
+            self._best = loss
+            self._save_model(made, BEST)
+
+    def _save_model(self, made: Model, name: str) -> None:
+        with made.network.evaluating():
+            made.save(self._run / name, overwrite=True)
 
     def _write(self, kind: str, ahead: int = 0, **values: Any) -> list[Alarm]:
         """Put a line into the journal, and the alarms that it raises."""
@@ -189,15 +253,26 @@ class _Run:
             return []
         step = self._step + ahead
         self._journal.write(kind, step, **values)
+        if self._board:
+            self._board.hear(kind, step, values)
         alarms = self._health.hear({"kind": kind, "step": step, **values})
         for alarm in alarms:
             self._journal.write("alarm", step, **alarm._asdict())
             log.warning("step %s: %s", self._step, alarm.message)
         return alarms
 
-    def _filled(self, gap: exam.Gap) -> dict[str, Any]:
-        guesses = [[(guess.token, round(guess.score, 4)) for guess in row] for row in self._model.fill(gap.text, top=3)]
-        return {"text": gap.text, "true": [gap.true], "guesses": guesses}
+
+def _filled(model: Model, gap: exam.Gap) -> dict[str, Any]:
+    guesses = [[(guess.token, round(guess.score, 4)) for guess in row] for row in model.fill(gap.text, top=3)]
+    return {"text": gap.text, "true": [gap.true], "guesses": guesses}
+
+
+def _is_exam(line: Mapping[str, Any]) -> bool:
+    return line.get("kind") == "held-out" and line.get("step", 0) > 0
+
+
+def _sum(line: Mapping[str, Any]) -> float:
+    return float(sum(line["losses"].values()))
 
 
 class _Exam:
@@ -266,20 +341,35 @@ def _beginning(learner: Learner, corpus: Corpus) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in learner.parameters()),
         "unigram": exam.unigram(corpus),
         "unknown": corpus.index.get("unknown", 0) / int(corpus.tokens.sum()),
+        "duplicates": repeated(corpus),
     }
 
 
-def _note_facts(run: Path, recipe: Recipe, corpus: Corpus) -> None:
+def _note_facts(run: Path, recipe: Recipe, corpus: Corpus, member: Member, precision: Precision) -> None:
     """Write down what the run was made with."""
     facts: dict[str, Any] = {
         "bertkit": bertkit.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "device": torch.cuda.get_device_name(member.device) if member.device.type == "cuda" else "cpu",
+        "precision": str(precision.kind).removeprefix("torch."),
         "threads": torch.get_num_threads(),
-        "corpus": {"path": recipe.data.corpus, "tokens": int(corpus.tokens.sum()), "shards": len(corpus)},
+        "processes": member.world,
+        "corpus": {
+            "path": str(corpus.path),
+            "fingerprint": corpus.fingerprint,
+            "tokens": int(corpus.tokens.sum()),
+            "shards": len(corpus),
+        },
         "tokenizer": corpus.tokenizer.fingerprint,
     }
+    before = read_object(run / FACTS).get("corpus", {}) if (run / FACTS).is_file() else {}
+    if before.get("fingerprint", corpus.fingerprint) != corpus.fingerprint:
+        raise BertkitError(
+            f"{corpus.path} is another corpus than the one that {run} began with. Put that one back, or give another "
+            "output"
+        )
     with artifact.file(run / FACTS, overwrite=True) as file:
         file.write(json.dumps(facts, indent=1, ensure_ascii=False).encode())
 
@@ -321,7 +411,8 @@ def _own(run: Path, recipe: Recipe) -> Iterator[Path]:
 
 def _deciding(recipe: Recipe) -> Recipe:
     """The recipe without what changes nothing in the result."""
-    return replace(recipe, data=replace(recipe.data, workers=0))
+    data, train = replace(recipe.data, workers=0), replace(recipe.train, tensorboard=False, keep_last=1)
+    return replace(recipe, data=data, train=train)
 
 
 @contextmanager

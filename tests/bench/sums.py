@@ -6,11 +6,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
 from bench.child import Call, Fresh, serve
+from bench.measure import weighed
 from bench.pipe import Array
 
 
@@ -57,5 +58,11 @@ def hanging(array: Array) -> Call:
     raise AssertionError
 
 
+def hoarding(megabytes: int) -> Fresh:
+    """Each call takes memory, and gives it back."""
+    return Fresh(nullcontext, lambda _: np.ones(megabytes * 10**6, np.uint8).sum(), lambda total: total)
+
+
 if __name__ == "__main__":
-    serve({name: job for name, job in list(vars().items()) if getattr(job, "__module__", "") == __name__}, ["numpy"])
+    jobs = {name: job for name, job in list(vars().items()) if getattr(job, "__module__", "") == __name__}
+    serve({**jobs, "hoarding_memory": weighed(hoarding)}, ["numpy"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bench import measure, peer
-from bench.measure import Amount, Bar, Case, Row, Speed, compare, ratios
+from bench.measure import Amount, AtMost, Bar, Case, Row, Speed, Weighing, compare, ratios, weigh
 from bench.peer import AbsentError, Peer
 from bench.pipe import Array
 
@@ -36,6 +36,9 @@ class Counter:
             return next(self._times)
         except StopIteration:
             raise AbsentError("it ran out of time") from None
+
+    def close(self) -> None:
+        self._turns.append(f"{self._name} ends")
 
 
 def case(*peers: str, **more: Any) -> Case:
@@ -136,6 +139,39 @@ def test_bars() -> None:
     assert Bar(1.3).reached(1.3, (1.0, 1.5))
     assert not Bar(1.3).reached(1.29, (1.0, 1.5))
     assert not Bar(1.0, within_spread=True).reached(0.9, (0.8, 0.99))
+    assert str(AtMost(0.5)) == "≤ 0.5"
+    assert AtMost(0.5).reached(0.5, (0.4, 0.6))
+    assert not AtMost(0.5).reached(0.51, (0.4, 0.6))
+
+
+class Hoarder(Counter):
+    """It tells the bytes that it was given: before, and at most."""
+
+    def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array:
+        assert arguments == {"calls": 8}
+        return np.array([100, 100 + self.seconds(1)])
+
+
+def weighing(*peers: str, **more: Any) -> Weighing:
+    return Weighing("memory", "hoarding_memory", {}, peers, calls=8, **more)
+
+
+def test_memory_is_what_a_new_process_took_beyond_its_libraries() -> None:
+    turns: list[str] = []
+    ours, theirs = Hoarder("bertkit", turns, [10, 20, 30]), Hoarder("large", turns, [40, 40, 100])
+    asked = weighing("large", bars={"large": AtMost(0.4)})
+    (row,) = weigh(asked, {"bertkit": ours, "large": theirs}, rounds=3)
+    assert row.ratio == pytest.approx(0.3)  # of 0.25, 0.5 and 0.3
+    assert row.spread == pytest.approx((0.26, 0.46))
+    assert (row.grown, row.peer_grown, row.whole, row.peer_whole, row.rounds) == (20, 40, 120, 140, 3)
+    assert row.reached is True
+    assert turns == ["bertkit ends", "bertkit", "bertkit ends", "large ends", "large", "large ends"] * 3
+
+
+def test_memory_that_was_not_measured_says_why() -> None:
+    contestants = {"bertkit": Hoarder("bertkit", [], [1, 1]), "late": Hoarder("late", [], [1])}
+    (row,) = weigh(weighing("late"), contestants, rounds=2)
+    assert (row.ratio, row.reached, row.reason) == (None, None, "it ran out of time")
 
 
 @pytest.fixture
@@ -162,3 +198,12 @@ def test_a_process_that_ends_in_the_middle_is_a_row_with_its_reason(processes: d
     assert (row.ratio, row.reason) == (None, "its process ended: adder: out of digits")
     (row,) = compare(case("peer"), processes, rounds=2, pause=0)
     assert row.ratio is not None  # the next case starts them anew
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc, to see the memory of a process")
+def test_the_memory_of_real_processes(processes: dict[str, Peer]) -> None:
+    asked = Weighing("memory", "hoarding_memory", {"megabytes": 64}, ("peer",), calls=3)
+    (row,) = weigh(asked, processes, rounds=1)
+    assert row.ratio == pytest.approx(1, rel=0.1)
+    assert 60e6 < row.grown < 80e6  # once, however often it is called
+    assert row.whole > row.grown + 10e6  # Python and NumPy

@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -16,9 +17,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import bertkit
-from bench import corpus, forward, machine, measure, peer, pipe, prose, run, share, texts
-from bench.measure import Amount, Bar, Row, Speed
-from bench.run import as_json, main, speed_as_json, to_markdown, workloads
+from bench import corpus, forward, machine, measure, peer, pipe, pretrain, prose, run, share, texts
+from bench.measure import Amount, AtMost, Bar, Row, Speed, Weight
+from bench.run import as_json, main, speed_as_json, to_markdown, weight_as_json, workloads
 from bertkit.text import Tokenizer
 
 GOOD = Row(
@@ -79,6 +80,34 @@ def test_the_table_without_operations_and_the_one_of_speeds() -> None:
     assert "| none | none: it ended |  |  |" in shown
 
 
+LEARNED = Row(
+    "mini", "slow", 3.0, (2.5, 3.5), 0.5, 1.5, 2e10, 2e-6, 1.0, 8, Bar(2.7), {}, amount=Amount(4096, "tokens")
+)  # fmt: skip
+HELD = Weight("memory", "slow", 0.4, (0.39, 0.41), 800_000_000, 2_000_000_000, 1_100_000_000, 2_200_000_000, 3)
+
+
+def test_a_row_with_operations_and_an_amount_tells_both() -> None:
+    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"2": 100.0}, "others_cores": 0.0}
+    told = as_json(LEARNED, peak=1e11)
+    assert (told["speed"], told["peer_speed"], told["share"], told["peer_share"]) == (8192, 2731, 0.4, 0.133)
+    shown = to_markdown({"workload": "w", "machine": about, "rows": [told], "speeds": []})
+    assert "| in a second, of GEMM peak | answers | bar |" in shown
+    assert "| 8,190 tokens, peer 2,730; 40%, peer 13% | within 2e-06 | ≥ 2.7: reached |" in shown
+
+
+def test_the_table_of_memory() -> None:
+    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"2": 100.0}, "others_cores": 0.0}
+    lost = Weight("memory", "late", bar=AtMost(0.5), reason="it ended")
+    told = [weight_as_json(row) for row in (replace(HELD, bar=AtMost(0.5)), replace(HELD, bar=AtMost(0.3)), lost)]
+    assert json.loads(json.dumps(told)) == told
+    shown = to_markdown({"workload": "w", "machine": about, "rows": [], "speeds": [], "memory": told})
+    assert "| memory | slow | 0.40 | 0.39–0.41 | 800 | 2,000 | 1,100, peer 2,200: 0.50 | ≤ 0.5: reached |" in shown
+    assert "≤ 0.3: **not reached** |" in shown
+    assert "| memory | late | none: it ended |  |  |  |  | ≤ 0.5 |" in shown
+    rows = [line for line in shown.splitlines() if line.startswith(("| memory", "| case | peer | of"))]
+    assert len({row.count("|") for row in rows}) == 1
+
+
 def test_the_machine_is_described_without_its_name() -> None:
     told = machine.description(2)
     assert told["torch"] == torch.__version__
@@ -128,7 +157,7 @@ def test_operations_are_those_that_torch_counts(tokenizer: Tokenizer) -> None:
     assert forward.flops([8], layers=2, width=128, inner=512) == counter.get_total_flops()
 
 
-@pytest.mark.parametrize("module", [corpus, forward, machine, measure, pipe, prose, run, share, texts])
+@pytest.mark.parametrize("module", [corpus, forward, machine, measure, pipe, pretrain, prose, run, share, texts])
 def test_examples_in_the_bench_are_true(module: ModuleType) -> None:
     done = doctest.testmod(module)
     assert done.attempted > 0

@@ -23,7 +23,7 @@ def directory(tmp_path: Path) -> Path:
     (path / "log.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     network = nn.Linear(2, 2)
     for step in (10, 20):
-        checkpoint.save(path, step, network, Adam().build(network), {"place": [0, step]})
+        checkpoint.save(path, step, dict(network.named_parameters()), {}, {"place": [0, step]})
     return path
 
 

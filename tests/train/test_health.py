@@ -158,7 +158,7 @@ def test_what_the_corpus_is_like() -> None:
     assert [(step, alarm.name) for step, alarm in found] == [(0, "unknown"), (0, "copies")]
     assert "8.0% of the corpus is [UNK]" in found[0][1].message
     assert "bertkit vocab train TEXTS" in found[0][1].message
-    assert "30.0% of the documents" in found[1][1].message
+    assert "30.0% of the sentences" in found[1][1].message
 
 
 def test_lines_of_other_kinds_and_lines_that_say_little() -> None:

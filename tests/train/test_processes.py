@@ -18,19 +18,32 @@ STEPS = ["train.steps=20", "train.checkpoint_every=1", "train.keep_last=100"]
 CHANGES = [*STEPS, "model.dropout=0.0", f"train.phases={PHASES}"]
 
 
-def test_losses_and_steps_are_those_of_one_process(home: Path) -> None:  # noqa: F811
+@pytest.fixture(scope="module")
+def one(home: Path) -> Path:  # noqa: F811
+    """What a single process learns."""
     pretrain(made(home, f"output={home / 'one'}", *CHANGES))
+    return home / "one"
+
+
+@pytest.mark.parametrize("compute", ["compute.shard=false", "compute.shard=true"])
+def test_losses_and_steps_are_those_of_one_process(home: Path, one: Path, compute: str) -> None:  # noqa: F811
+    run = home / compute
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "bertkit"]
-    arguments = ["pretrain", "recipe.toml", f"data.corpus={home / 'corpus'}", f"output={home / 'two'}", *CHANGES]
+    arguments = ["pretrain", "recipe.toml", f"data.corpus={home / 'corpus'}", f"output={run}", *CHANGES, compute]
     subprocess.run([*command, *arguments], cwd=home, check=True, capture_output=True)
-    one, two = ([line for line in told(home / name) if line["kind"] == "step"] for name in ("one", "two"))
-    assert [line["tokens"] for line in one] == [line["tokens"] for line in two]
-    for left, right in zip(one, two, strict=True):
-        assert right["losses"] == pytest.approx(left["losses"], abs=1e-5), left["step"]
-    first = [home / name / "checkpoints" / "step-00000001" / "optimizer.safetensors" for name in ("one", "two")]
+    left, right = ([line for line in told(where) if line["kind"] == "step"] for where in (one, run))
+    assert [line["tokens"] for line in left] == [line["tokens"] for line in right]
+    for alone, together in zip(left, right, strict=True):
+        assert together["losses"] == pytest.approx(alone["losses"], abs=1e-5), alone["step"]
+    first = [where / "checkpoints" / "step-00000001" / "optimizer.safetensors" for where in (one, run)]
     alone, together = map(load_file, first)  # after one step Adam's mean is a tenth of the gradient
     names = [name for name in alone if name.endswith("/exp_avg")]
     gradient = torch.cat([alone[name].flatten() for name in names])
     apart = torch.cat([(alone[name] - together[name]).flatten() for name in names])
     assert len(names) > 30
     assert apart.norm() <= 1e-6 * gradient.norm()
+    exams = [[line["losses"] for line in told(where) if line["kind"] == "held-out"] for where in (one, run)]
+    assert exams[1] == [pytest.approx(losses, abs=1e-5) for losses in exams[0]]
+    whole, parts = (load_file(where / "model" / "model.safetensors") for where in (one, run))
+    assert {name: value.shape for name, value in parts.items()} == {name: value.shape for name, value in whole.items()}
+    assert all((parts[name] - value).abs().max() < 1e-4 for name, value in whole.items())
