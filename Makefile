@@ -8,8 +8,8 @@ SOURCES := bertkit tests proofs bench demo.py
 
 .PHONY: demo test proofs bench bench-install install lint types imports pytest format clean
 
-demo: install  ## embed a dozen sentences with real weights and show the nearest pairs
-	@$(BIN)/python demo.py
+demo: install  ## from the documentation inside Python to a vocabulary, a corpus, and a BERT that fills gaps
+	@$(BIN)/python demo.py $(DEMO)
 
 test: lint types imports pytest  ## everything CI runs
 

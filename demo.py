@@ -1,49 +1,68 @@
-"""The main job on real weights: sentences in, their nearest neighbours out. Run by `make demo`."""
+"""The main job, from nothing: Python's own documentation becomes a vocabulary, a corpus and a BERT that fills gaps.
 
-from itertools import combinations
+`make demo` runs it, in a few minutes on two cores. Stopped and started again, it goes on; settings may be changed as in
+`bertkit pretrain`: python demo.py output=runs/other train.steps=300
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-import bertkit
+from bertkit.cli.pretrain import Display
+from bertkit.train.journal import lines
+from bertkit.train.page import page
+from bertkit.train.recipe import read
+from bertkit.train.run import StoppedError, pretrain
 
-SENTENCES = [
-    "The last train to the coast leaves at ten.",
-    "You can still catch a late train to the seaside at 22:00.",
-    "My sourdough did not rise overnight.",
-    "The bread dough stayed flat until morning.",
-    "Our invoice from March has not been paid.",
-    "We are still waiting for the money for the spring bill.",
-    "A gentle rain fell on the vineyard.",
-    "Drizzle covered the rows of grapes.",
-    "The goalkeeper saved two penalties.",
-    "She learned to play the cello at sixty.",
-    "At sixty years old, she took up a string instrument.",
-    "The committee postponed its vote.",
-]
+RECIPE = Path(__file__).parent / "recipes" / "python-docs-tiny.toml"
 
 
-def main() -> None:
-    model = bertkit.load("minilm")
-    vectors = model.embed(SENTENCES)  # [12, 384], of length 1
-    pairs = combinations(range(len(SENTENCES)), 2)
-    nearest = sorted(((float(vectors[a] @ vectors[b]), a, b) for a, b in pairs), reverse=True)[:5]
+def main(changes: list[str]) -> int:
+    recipe = read(RECIPE, ["output=runs/demo", *changes])
+    run = Path(recipe.output)
+    with Display() as display:
+        try:
+            model = pretrain(recipe, display.tell, display.say)
+        except StoppedError as stopped:
+            display.say(str(stopped))
+            return 130
+    told = list(lines(run / "log.jsonl"))
+    first, last = ([line for line in told if line["kind"] == "samples"][place]["samples"] for place in (0, -1))
+    exams = [line for line in told if line["kind"] == "held-out"]
+    page(run).write(run / "report.html", overwrite=True)
 
-    table = Table(title=f"The nearest pairs among {len(SENTENCES)} sentences", title_justify="left")
-    table.add_column("cosine", justify="right")
-    table.add_column("sentence")
-    table.add_column("and its neighbour")
-    for cosine, a, b in nearest:
-        table.add_row(f"{cosine:.2f}", SENTENCES[a], SENTENCES[b])
     console = Console()
-    console.print(model, table, sep="\n")
-    print(
-        "Next, type:\n"
-        "  .venv/bin/bertkit info minilm                      what the model is made of\n"
-        "  .venv/bin/bertkit tokenize minilm 'your own text'  what it sees\n"
-        "  .venv/bin/bertkit embed minilm 'your own text'     what it makes of it"
+    console.print(_table(first, last))
+    console.print(
+        f"Masked-token loss on text it never learned from: {exams[0]['losses']['mlm']:.2f} at first, "
+        f"{exams[-1]['losses']['mlm']:.2f} now; {told[0]['unigram']:.2f} is what frequencies alone give."
     )
+    print(
+        f"Next, type:\n"
+        f"  .venv/bin/bertkit fill {model} 'Return a copy of the [MASK].'   what it learned\n"
+        f"  .venv/bin/bertkit embed minilm 'your own text'   what a model with real weights makes of it\n"
+        f"and open {run / 'report.html'} in a browser: curves, what it filled in as it learned, every setting."
+    )
+    return 0
+
+
+def _table(first: list[dict[str, Any]], last: list[dict[str, Any]]) -> Table:
+    """What stood in each gap, and the likeliest word before and after learning."""
+    table = Table(title="Sentences it never learned from, with one word hidden", title_justify="left")
+    for heading in ("sentence", "hidden", "at first", "now"):
+        table.add_column(heading, overflow="fold")
+    for before, after in zip(first, last, strict=True):
+        true = before["true"][0]
+        table.add_row(before["text"], true, *(_guesses(one["guesses"][0], true) for one in (before, after)))
+    return table
+
+
+def _guesses(guesses: list[list[Any]], true: str) -> str:
+    return ", ".join(f"[bold green]{token}[/]" if token == true else token for token, _ in guesses)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -23,7 +23,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from bertkit import artifact
+from bertkit import artifact, workspace
 from bertkit.errors import BertkitError
 from bertkit.text.files import read_object
 from bertkit.train import optimizer as optimizers
@@ -90,3 +90,10 @@ def forget(run: Path, keep: int) -> None:
     """Delete all but the newest `keep`."""
     for _, path in steps(run)[:-keep]:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def tidy(run: Path) -> None:
+    """Remove what a kill left half-written beside checkpoints and models. The caller is the run's only writer."""
+    for home in (run, run / HOME):
+        for path in home.glob(".*.tmp"):
+            workspace.clean(path.with_name(path.name[1:].rsplit(".", 2)[0]))

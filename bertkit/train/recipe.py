@@ -20,6 +20,7 @@ from bertkit.errors import BertkitError, about, look_up, unknown
 from bertkit.objectives.masked_lm import MaskedLm
 from bertkit.objectives.objective import Objective, Sum
 from bertkit.objectives.pairs import Nsp
+from bertkit.parts.init import SPREAD
 from bertkit.spec import Bounds, Count, Positive, Rate, Spec, to_json
 from bertkit.text.files import read_text
 from bertkit.train.compute import Compute
@@ -42,6 +43,8 @@ class Start(Spec):
     """of an existing one instead: a directory, an alias or a name, to go on with another text"""
     dropout: Rate = 0.1
     """of a new network, on hidden states and attention"""
+    spread: Positive = SPREAD
+    """deviation of a new network's weights: BERT's 0.02 is for 768 wide; narrow ones learn sooner with 0.5 / √width"""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from bertkit.batch import Batch
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
 from bertkit.corpus.repeats import repeated
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, about
 from bertkit.model import Model
 from bertkit.objectives.mask import MARK
 from bertkit.objectives.objective import Objective
@@ -100,6 +100,7 @@ def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None, say: Ca
     run = Path(recipe.output)
     with joined() as member, _asked_to_end() as asked, _own(run, recipe) if member.leads else nullcontext():
         if member.leads:
+            checkpoint.tidy(run)
             recipe.data.prepare(run, say)
         member.wait()
         return _Run(run, recipe, member, asked, tell).finish()
@@ -154,6 +155,7 @@ class _Run:
                     self._through(stage)
         made = self._whole_model()
         if made:
+            checkpoint.forget(self._run, self._recipe.train.keep_last)
             self._save_model(made, MODEL)
         return self._run / MODEL
 
@@ -284,7 +286,8 @@ class _Exam:
         if corpus.index["held_out"]:
             held = Corpus(corpus.path, held_out=True)
             phase = recipe.train.phases[0]
-            examples = Examples(held, phase.inputs, recipe.seed, objective.lexicons)
+            with about("the held-out text"):
+                examples = Examples(held, phase.inputs, recipe.seed, objective.lexicons)
             count, reading = min(examples.count(0), recipe.train.questions), Reading(examples, objective)
             self.batches = [
                 reading[Request(0, first, min(first + phase.micro, count))] for first in range(0, count, phase.micro)
@@ -329,6 +332,7 @@ def _started(recipe: Recipe, corpus: Corpus) -> Model:
     """The network that learning begins with: drawn from the seed, or somebody's."""
     if not recipe.model.weights:
         encoder = with_dropout(family.encoder(recipe.model.size, len(corpus.tokenizer)), recipe.model.dropout)
+        encoder = replace(encoder, spread=recipe.model.spread)
         return model.create(recipe.model.size, corpus.tokenizer, recipe.learned.heads(encoder), recipe.seed, encoder)
     made = model.load(recipe.model.weights)
     corpus.require(made.tokenizer)
@@ -394,7 +398,8 @@ def _own(run: Path, recipe: Recipe) -> Iterator[Path]:
     run.mkdir(parents=True, exist_ok=True)
     with (run / "lock").open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # of the process: one that its loader's workers had too would outlive a kill
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BertkitError(f"{run} is being written by another process. Wait for it, or stop it") from None
         note = run / RECIPE

@@ -9,7 +9,6 @@ import pytest
 from torch import nn
 
 from bertkit.train import checkpoint
-from bertkit.train.optimizer import Adam
 from tests.cli.running import Bertkit
 
 
