@@ -64,7 +64,7 @@ BELOW, ABOVE, MARGIN = 0.5, 0.55, 0.02
 """nats below the unigram entropy, share of pairs, points of accuracy: what every seed must exceed"""
 
 RECIPE = """
-objective = [{ part = "Nsp" }, { part = "MaskedLm" }]
+objective = [{ part = "Nsp" }, { part = "MaskedLm", mask = { rate = 0.3 } }]
 
 [data]
 corpus = "corpus"
@@ -72,11 +72,12 @@ corpus = "corpus"
 [model]
 size = "bert-mini"
 dropout = 0.0
+spread = 0.06
 
 [train]
-steps = 4200
+steps = 3600
 phases = [{ inputs = { part = "SegmentPairs", length = 64 }, rows = 16, micro = 16 }]
-optimizer = { part = "Adam", rate = 1e-3 }
+optimizer = { part = "Adam", rate = 5e-4, beta2 = 0.98 }
 schedule = { part = "Linear", warmup = 200 }
 checkpoint_every = 200
 evaluate_every = 600

@@ -20,7 +20,7 @@ from bertkit.objectives.objective import Asked, Objective
 
 SHORTEST, LONGEST = 6, 24
 """tokens of a sentence that is shown"""
-LETTERS = 3
+LETTERS = 2
 """of a word that is hidden, at least"""
 _SENTENCE, _WORD = range(2)
 """what chance is asked for"""

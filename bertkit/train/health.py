@@ -231,8 +231,9 @@ class _Plateau(_Watch):
             f"{'close to' if near else 'no better than'} {self._unigram:.2f} for {pace.step - self._since:,} steps: "
             "what a model reaches that knows how frequent each token is and nothing of its neighbours. Likely causes: "
             "thousands of repeated lines (bertkit corpus audit TEXTS shows them), too small a batch (more rows in "
-            f"train.phases), or a rate that is too high or too low{pace.rate}: try {pace.slower} and ten times that in "
-            "short runs, each with an output of its own."
+            "train.phases), weights that were drawn too small for a narrow network (model.spread=0.06), or a rate that "
+            f"is too high or too low{pace.rate}: try {pace.slower} and ten times that in short runs, each with an "
+            "output of its own."
         )
 
 

@@ -58,7 +58,7 @@ from bertkit.train.recipe import Phase, Recipe, read, to_toml
 
 log = logging.getLogger("bertkit")
 
-SAMPLES = 6
+SAMPLES = 10
 """sentences with a gap that are filled at every exam"""
 
 
