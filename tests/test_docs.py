@@ -48,7 +48,7 @@ def test_readme_commands(command: str, place: Path) -> None:
         "corpus inspect": "Examples 0 to 2 of ",
         "make demo": "Sentences it never learned from",
         "pretrain": "wrote ",
-        "checkpoint verify": "the run would go on from step 200",
+        "checkpoint verify": "the run would go on from step 100",
         "bertkit report": "report.html. Next: open it in a browser",
         "bertkit fill": "Return a copy of the ",
         "info": "22,713,216",

@@ -52,12 +52,15 @@ class Data(Spec):
         if self.corpus:
             return
         home, made = run / VOCABULARY, self.place(run)
+        if home.is_dir() and made.is_dir():
+            return
+        files = self._files()
         if not home.is_dir():
             say(f"learning {self.vocabulary:,} tokens from {', '.join(self.texts)}")
-            train(self._files(), home, options=Spelling(size=self.vocabulary, cased=self.cased))
+            train(files, home, options=Spelling(size=self.vocabulary, cased=self.cased))
         if not made.is_dir():
             say(f"building the corpus of {', '.join(self.texts)}")
-            build(self._files(), Tokenizer.load(home), made, Building(held_out=self.held_out))
+            build(files, Tokenizer.load(home), made, Building(held_out=self.held_out))
 
     def place(self, run: Path) -> Path:
         """Where the corpus is."""

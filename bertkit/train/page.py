@@ -146,7 +146,8 @@ def _facts(path: Path) -> Entry:
 def _intro(recipe: Entry, facts: Entry) -> str:
     model, data = _entries(recipe, "model"), _entries(recipe, "data")
     begun = model.get("weights") or model.get("size")
-    said = [f"{begun} on {data.get('corpus', 'a corpus')}, seed {recipe.get('seed', 0)}."] if begun else []
+    texts = data.get("corpus") or ", ".join(map(str, data.get("texts") or ())) or "a corpus"
+    said = [f"{begun} on {texts}, seed {recipe.get('seed', 0)}."] if begun else []
     if "bertkit" in facts:
         said.append(f"Made with bertkit {facts['bertkit']}, torch {facts.get('torch', '–')}.")
     return " ".join(said)
