@@ -16,7 +16,7 @@ from bertkit.errors import BertkitError
 if TYPE_CHECKING:
     from bertkit.train.run import Told
 
-EXAMPLE = "bertkit pretrain recipes/bert-tiny.toml data.corpus=shards output=runs/first train.steps=1000"
+EXAMPLE = "bertkit pretrain recipes/bert-tiny.toml output=runs/first train.steps=9000 train.schedule.warmup=500"
 SECONDS = 10.0
 """from one line to the next where there is no terminal"""
 LATELY = 0.98

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import tomllib
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,6 +152,25 @@ def to_toml(recipe: Recipe) -> str:
         if _is_section(value)
     ]
     return "\n\n".join(["\n".join(flat), *sections]) + "\n"
+
+
+def differences(old: Recipe, new: Recipe) -> list[str]:
+    """What one says and the other does not, by the keys that change it."""
+    before, after = (dict(_settings(to_json(recipe))) for recipe in (old, new))
+    return [
+        f"{name} is {before.get(name, 'not there')} there and {after.get(name, 'not there')} here"
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _settings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """All settings by their whole names; a list is one setting."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _settings(entry, f"{name}.{key}".lstrip("."))
+    else:
+        yield name.removesuffix(".part"), _toml(value)
 
 
 def _is_section(value: Any) -> bool:

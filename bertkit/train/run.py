@@ -51,10 +51,11 @@ from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import NOTHING, Journal, lines
 from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
+from bertkit.train.material import CORPUS, VOCABULARY
 from bertkit.train.optimizer import state_of
 from bertkit.train.page import BEST, FACTS, MODEL, RECIPE
 from bertkit.train.processes import Member, joined, put, shard, whole
-from bertkit.train.recipe import Phase, Recipe, read, to_toml
+from bertkit.train.recipe import Phase, Recipe, differences, read, to_toml
 
 log = logging.getLogger("bertkit")
 
@@ -100,6 +101,7 @@ def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None, say: Ca
     run = Path(recipe.output)
     with joined() as member, _asked_to_end() as asked, _own(run, recipe) if member.leads else nullcontext():
         if member.leads:
+            _advise(recipe, say)
             checkpoint.tidy(run)
             recipe.data.prepare(run, say)
         member.wait()
@@ -403,15 +405,28 @@ def _own(run: Path, recipe: Recipe) -> Iterator[Path]:
         except OSError:
             raise BertkitError(f"{run} is being written by another process. Wait for it, or stop it") from None
         note = run / RECIPE
-        if not note.is_file():
-            with artifact.file(note) as file:
-                file.write(to_toml(recipe).encode())
-        elif _deciding(read(note)) != _deciding(recipe):
+        begun = any((run / name).exists() for name in (JOURNAL, checkpoint.HOME, VOCABULARY, CORPUS))
+        other = differences(_deciding(read(note)), _deciding(recipe)) if begun and note.is_file() else []
+        if other:
             raise BertkitError(
-                f"{run} holds a run of another recipe: compare {note}. Give another output, or repeat that recipe: "
-                f"bertkit pretrain {note}"
+                f"{run} holds a run of another recipe: {'; '.join(other[:3])}{'; …' if other[3:] else ''}. Repeat that "
+                f"recipe: bertkit pretrain {note}. Or give another output; model.weights={run / MODEL} there goes on "
+                "with what this one learned"
             )
+        if not note.is_file() or not begun:
+            with artifact.file(note, overwrite=True) as file:
+                file.write(to_toml(recipe).encode())
         yield run
+
+
+def _advise(recipe: Recipe, say: Callable[[str], None]) -> None:
+    """Say what is allowed and seldom meant."""
+    steps, warmup = recipe.train.steps, getattr(recipe.train.schedule, "warmup", 0)
+    if warmup >= steps:
+        say(
+            f"train.schedule.warmup is {warmup:,} of {steps:,} steps: the rate never comes to its top. Shorter: "
+            f"train.schedule.warmup={max(steps // 10, 1)}"
+        )
 
 
 def _deciding(recipe: Recipe) -> Recipe:

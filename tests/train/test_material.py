@@ -25,7 +25,8 @@ SHORT = ["train.steps=2", 'train.phases=[{inputs={part="SegmentPairs",length=24}
 def test_raw_texts_become_vocabulary_corpus_and_model(home: Path) -> None:  # noqa: F811
     run, said = home / "texts", list[str]()
     texts = f'data.texts=["{home / "text.txt"}"]'
-    plan = made(home, f"output={run}", "data.corpus=", texts, "data.vocabulary=60", "data.held_out=0.1", *SHORT)
+    texts = [texts, "data.corpus=", "data.vocabulary=60", "data.held_out=0.1", "train.schedule.warmup=1"]
+    plan = made(home, f"output={run}", *texts, *SHORT)
     pretrain(plan, say=said.append)
     assert [line.split()[0] for line in said] == ["learning", "building"]
     model = bertkit.load(run / "model")

@@ -101,8 +101,14 @@ def test_a_setting_of_the_usual_part_needs_no_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("objective=[{}]", r"objective\[0\] does not say which part it is: add part = one of MaskedLm, Nsp, .*Sop, Sum"),
-        ("objective=[{part='PairQuestion'}]", r"unknown objective\[0\] 'PairQuestion'.*Known: MaskedLm, Nsp, .*Sop, Sum"),
+        (
+            "objective=[{}]",
+            r"objective\[0\] does not say which part it is: .* one of MaskedLm, Nsp, .*Sop, Sum",
+        ),
+        (
+            "objective=[{part='PairQuestion'}]",
+            r"unknown objective\[0\] 'PairQuestion'.*: MaskedLm, Nsp, .*Sop, Sum",
+        ),
         ("train.optimizer={part='Sgd'}", "unknown train.optimizer 'Sgd'.*Known: Adam, Lamb"),
         ("train.optimizer.speed=1", "unknown key of train.optimizer 'speed'.*Known: beta1, .*rate"),
         ("data.corpus=", "data.corpus or from data.texts, and neither is there"),

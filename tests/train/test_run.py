@@ -168,8 +168,23 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 
 
 def test_another_recipe_does_not_touch_a_run(home: Path, whole: Path) -> None:
-    with pytest.raises(BertkitError, match="holds a run of another recipe"):
+    with pytest.raises(BertkitError, match=r"holds a run of another recipe: seed is 0 there and 7 here\. Repeat that"):
         pretrain(made(home, f"output={whole}", "seed=7"))
+
+
+def test_a_run_that_never_began_takes_another_recipe(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertkitError, match="is no corpus"):
+        pretrain(made(home, f"output={tmp_path / 'run'}", "data.corpus=nowhere"))
+    pretrain(made(home, f"output={tmp_path / 'run'}", "train.steps=1"))
+    assert recipe.read(tmp_path / "run" / "recipe.toml").data.corpus == str(home / "corpus")
+
+
+def test_a_warm_up_beyond_the_end_is_told(home: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    pretrain(made(home, f"output={tmp_path / 'run'}", "train.steps=2"), say=said.append)
+    assert said == [
+        "train.schedule.warmup is 4 of 2 steps: the rate never comes to its top. Shorter: train.schedule.warmup=1"
+    ]
 
 
 @pytest.mark.parametrize(
