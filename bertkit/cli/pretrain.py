@@ -71,7 +71,7 @@ class Display:
         )
         self._bar.__enter__()
         self._task = self._bar.add_task("", total=1, visible=False)
-        self._pace, self._last, self._said = 0.0, time.monotonic(), 0.0
+        self._pace, self._last, self._said = 0.0, 0.0, 0.0
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -85,10 +85,10 @@ class Display:
     def tell(self, told: Told) -> None:
         """What a step came to."""
         now = time.monotonic()
-        took, self._last = now - self._last, now
+        took, self._last = now - (self._last or now), now  # of the first one only its end is known
         self._pace = LATELY * self._pace + (1 - LATELY) * took if self._pace else took
         left = timedelta(seconds=round(self._pace * (told.steps - told.step)))
-        said = f"{line(told)}, {left} left"
+        said = f"{line(told)}, {left} left" if self._pace else line(told)
         if self._bars:
             self._bar.update(self._task, total=told.steps, completed=told.step, description=said, visible=True)
         elif now - self._said >= SECONDS or told.step == told.steps:
