@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,12 +60,21 @@ class Display:
         self._shows, self._bars = shows, shows and sys.stderr.isatty()
 
     def __enter__(self) -> Display:
-        from rich.console import Console
+        from rich.console import Console, RenderableType
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self._bar = Progress(
+        class Bar(Progress):
+            """A bar with the measurements on a line of their own, for narrow terminals."""
+
+            measured = ""
+
+            def get_renderables(self) -> Iterable[RenderableType]:
+                yield self.make_tasks_table(self.tasks)
+                yield self.measured
+
+        self._bar = Bar(
             TextColumn("step {task.completed:,} of {task.total:,}"),
-            BarColumn(20),
+            BarColumn(),
             TextColumn("{task.description}"),
             console=Console(file=sys.stderr),
             disable=not self._bars,
@@ -88,12 +98,13 @@ class Display:
         took, self._last = now - (self._last or now), now  # of the first one only its end is known
         self._pace = LATELY * self._pace + (1 - LATELY) * took if self._pace else took
         left = timedelta(seconds=round(self._pace * (told.steps - told.step)))
-        said = f"{line(told)}, {left} left" if self._pace else line(told)
+        still = f"{left} left" if self._pace else ""
         if self._bars:
-            self._bar.update(self._task, total=told.steps, completed=told.step, description=said, visible=True)
+            self._bar.measured = line(told)
+            self._bar.update(self._task, total=told.steps, completed=told.step, description=still, visible=True)
         elif now - self._said >= SECONDS or told.step == told.steps:
             self._said = now
-            self.say(f"step {told.step:,} of {told.steps:,}: {said}")
+            self.say(f"step {told.step:,} of {told.steps:,}: {line(told)}{', ' * bool(still)}{still}")
 
 
 def line(told: Told) -> str:
