@@ -14,11 +14,11 @@ from bertkit.train import loop
 from bertkit.train.compute import Compute, Precision
 from bertkit.train.feed import Reading, Request
 from bertkit.train.learner import Learner
-from tests.train.test_loop import OBJECTIVE, Keep, examples, network  # noqa: F401 - a fixture
+from tests.train.test_loop import OBJECTIVE, Keep, network
 
 
 def gradient(
-    examples: Examples,  # noqa: F811
+    examples: Examples,
     compute: Compute,
     training: bool = True,
     precision: Precision | None = None,
@@ -31,14 +31,14 @@ def gradient(
     return kept.kept, learned
 
 
-def test_what_is_computed_again_is_the_same_to_the_bit(examples: Examples) -> None:  # noqa: F811
+def test_what_is_computed_again_is_the_same_to_the_bit(examples: Examples) -> None:
     plain, learned = gradient(examples, Compute())
     again, same = gradient(examples, Compute(recompute=True))
     assert same == learned
     assert all(torch.equal(plain[name], again[name]) for name in plain)
 
 
-def test_recomputing_keeps_less(examples: Examples) -> None:  # noqa: F811
+def test_recomputing_keeps_less(examples: Examples) -> None:
     sizes = []
     for recompute in (False, True):
         made = network(examples, training=True)
@@ -56,7 +56,7 @@ def test_recomputing_keeps_less(examples: Examples) -> None:  # noqa: F811
     assert sizes[1] < sizes[0] / 2
 
 
-def test_bfloat16_is_near(examples: Examples) -> None:  # noqa: F811
+def test_bfloat16_is_near(examples: Examples) -> None:
     plain, learned = gradient(examples, Compute(), training=False)
     rough, near = gradient(examples, Compute(), False, Precision("bfloat16"))
     assert near.losses == pytest.approx(learned.losses, rel=0.01)
@@ -66,7 +66,7 @@ def test_bfloat16_is_near(examples: Examples) -> None:  # noqa: F811
     assert all(value.dtype == torch.float32 for value in rough.values())
 
 
-def test_float16_is_scaled_and_unscaled(examples: Examples) -> None:  # noqa: F811
+def test_float16_is_scaled_and_unscaled(examples: Examples) -> None:
     _, learned = gradient(examples, Compute(), training=False)
     precision = Precision("float16")
     _, near = gradient(examples, Compute(), False, precision)

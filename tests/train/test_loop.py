@@ -11,7 +11,6 @@ from torch import Tensor
 import bertkit
 from bertkit import family
 from bertkit.corpus.examples import Examples
-from bertkit.corpus.inputs import SegmentPairs
 from bertkit.objectives.masked_lm import MaskedLm
 from bertkit.objectives.pairs import Nsp
 from bertkit.parts.network import NetworkModule
@@ -19,16 +18,8 @@ from bertkit.train import loop
 from bertkit.train.feed import Place, Reading, Request, portions
 from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
-from tests.corpus.making import numbered
 
 OBJECTIVE = Nsp() + MaskedLm()
-
-
-@pytest.fixture(scope="module")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Examples:
-    documents = [[3 + (place + part) % 9 for part in range(8)] for place in range(30)]
-    made = numbered(tmp_path_factory.mktemp("corpus") / "corpus", documents)
-    return Examples(made.corpus, SegmentPairs(24))
 
 
 def network(examples: Examples, training: bool) -> NetworkModule:

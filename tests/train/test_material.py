@@ -17,12 +17,12 @@ from bertkit.corpus.source import embedded
 from bertkit.errors import BertkitError
 from bertkit.text import Tokenizer
 from bertkit.train.run import pretrain
-from tests.train.test_run import home, made, same, told, whole  # noqa: F401 - fixtures
+from tests.train.running import made, told
 
 SHORT = ["train.steps=2", 'train.phases=[{inputs={part="SegmentPairs",length=24},rows=4}]', "train.evaluate_every=1"]
 
 
-def test_raw_texts_become_vocabulary_corpus_and_model(home: Path) -> None:  # noqa: F811
+def test_raw_texts_become_vocabulary_corpus_and_model(home: Path) -> None:
     run, said = home / "texts", list[str]()
     texts = f'data.texts=["{home / "text.txt"}"]'
     texts = [texts, "data.corpus=", "data.vocabulary=60", "data.held_out=0.1", "train.schedule.warmup=1"]
@@ -40,7 +40,7 @@ def test_raw_texts_become_vocabulary_corpus_and_model(home: Path) -> None:  # no
     assert (run / "model" / "model.safetensors").read_bytes() == before
 
 
-def test_another_corpus_in_the_same_place_is_refused(home: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_another_corpus_in_the_same_place_is_refused(home: Path, tmp_path: Path) -> None:
     tokenizer = Corpus(home / "corpus").tokenizer
     for text in ("The cat sat on a mat.\nThe dog runs fast.\n\n", "A dog sat.\nA cat runs on a slow mat.\n\n"):
         build.build([embedded("text", text.encode() * 9)], tokenizer, tmp_path / "corpus", overwrite=True)
@@ -51,7 +51,7 @@ def test_another_corpus_in_the_same_place_is_refused(home: Path, tmp_path: Path)
         pretrain(plan)
 
 
-def test_the_best_exam_s_network_is_kept(home: Path, whole: Path) -> None:  # noqa: F811
+def test_the_best_exam_s_network_is_kept(home: Path, whole: Path) -> None:
     exams = {
         line["step"]: sum(line["losses"].values())
         for line in told(whole)
@@ -70,7 +70,7 @@ def test_the_best_exam_s_network_is_kept(home: Path, whole: Path) -> None:  # no
     assert (run / "best" / "model.safetensors").read_bytes() == (short / "model" / "model.safetensors").read_bytes()
 
 
-def test_learning_goes_on_from_a_model_that_is_there(home: Path, whole: Path) -> None:  # noqa: F811
+def test_learning_goes_on_from_a_model_that_is_there(home: Path, whole: Path) -> None:
     run = home / "further"
     pretrain(made(home, f"output={run}", f"model.weights={whole / 'model'}", *SHORT))
     start, end = ([line for line in told(where) if line["kind"] == "held-out"] for where in (run, whole))
@@ -80,7 +80,7 @@ def test_learning_goes_on_from_a_model_that_is_there(home: Path, whole: Path) ->
         pretrain(made(home, f"output={home / 'other'}", "model.weights=minilm", *SHORT))
 
 
-def test_tensorboard_shows_the_journal(home: Path) -> None:  # noqa: F811
+def test_tensorboard_shows_the_journal(home: Path) -> None:
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run = home / "board"
     pretrain(made(home, f"output={run}", *SHORT, "train.tensorboard=true"))
@@ -95,7 +95,7 @@ def test_tensorboard_shows_the_journal(home: Path) -> None:  # noqa: F811
     assert [event.step for event in shown.Scalars("held-out/losses/mlm")] == [0, 1, 2]
 
 
-def test_a_run_says_what_it_was_made_with(whole: Path, home: Path) -> None:  # noqa: F811
+def test_a_run_says_what_it_was_made_with(whole: Path, home: Path) -> None:
     facts = json.loads((whole / "facts.json").read_text())
     corpus = Corpus(home / "corpus")
     assert facts["corpus"]["fingerprint"] == corpus.fingerprint
@@ -103,7 +103,7 @@ def test_a_run_says_what_it_was_made_with(whole: Path, home: Path) -> None:  # n
     assert (facts["torch"], facts["precision"], facts["processes"]) == (torch.__version__, "float32", 1)
 
 
-def test_sentences_that_were_said_before(home: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_sentences_that_were_said_before(home: Path, tmp_path: Path) -> None:
     tokenizer = Corpus(home / "corpus").tokenizer
     long = "the cat sat on a mat the dog runs fast"
     texts = [f"{long} {word}.\nThe cat.\n" for word in ("house", "slow", "play")]

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from bertkit.train.run import pretrain
-from tests.train.test_run import home, made, told  # noqa: F401 - a fixture
+from tests.train.running import made, told
 
 PHASES = '[{inputs={part="SegmentPairs",length=24},rows=8,micro=3}]'
 STEPS = ["train.steps=20", "train.checkpoint_every=1", "train.keep_last=100"]
@@ -19,14 +19,14 @@ CHANGES = [*STEPS, "model.dropout=0.0", f"train.phases={PHASES}"]
 
 
 @pytest.fixture(scope="module")
-def one(home: Path) -> Path:  # noqa: F811
+def one(home: Path) -> Path:
     """What a single process learns."""
     pretrain(made(home, f"output={home / 'one'}", *CHANGES))
     return home / "one"
 
 
 @pytest.mark.parametrize("compute", ["compute.shard=false", "compute.shard=true"])
-def test_losses_and_steps_are_those_of_one_process(home: Path, one: Path, compute: str) -> None:  # noqa: F811
+def test_losses_and_steps_are_those_of_one_process(home: Path, one: Path, compute: str) -> None:
     run = home / compute
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "bertkit"]
     arguments = ["pretrain", "recipe.toml", f"data.corpus={home / 'corpus'}", f"output={run}", *CHANGES, compute]

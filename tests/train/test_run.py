@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import signal
 import sys
 from pathlib import Path
@@ -13,74 +11,11 @@ import pytest
 
 import bertkit
 from bertkit.cli import main
-from bertkit.corpus import build
-from bertkit.corpus.build import Options
-from bertkit.corpus.source import files
 from bertkit.errors import BertkitError
-from bertkit.text import Tokenizer
 from bertkit.train import checkpoint, recipe
 from bertkit.train.run import StoppedError, Told, pretrain
 from proofs import pretrain as killing
-
-RECIPE = """
-objective = [{ part = "Nsp" }, { part = "MaskedLm" }]
-
-[data]
-corpus = "corpus"
-
-[model]
-size = "bert-tiny"
-
-[train]
-steps = 12
-phases = [
-    { inputs = { part = "SegmentPairs", length = 24 }, rows = 8, micro = 4, share = 2 },
-    { inputs = { part = "SegmentPairs", length = 48 }, rows = 6, micro = 4 },
-]
-optimizer = { part = "Adam", rate = 1e-3 }
-schedule = { part = "Linear", warmup = 4 }
-checkpoint_every = 3
-log_every = 1
-evaluate_every = 5
-"""
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a corpus and a recipe."""
-    place, draw = tmp_path_factory.mktemp("runs"), random.Random(0)
-    words = "the cat dog sat on a mat play runs fast slow house".split()  # noqa: SIM905 - a list to read
-    tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "##ing", "."])
-    sentences = [" ".join(draw.choices(words, k=draw.randint(4, 12))) + "." for _ in range(600)]
-    documents = ["\n".join(sentences[first : first + 6]) for first in range(0, 600, 6)]
-    (place / "text.txt").write_text("\n\n".join(documents))
-    build.build(files([str(place / "text.txt")]), tokenizer, place / "corpus", Options(held_out=0.1))
-    (place / "recipe.toml").write_text(RECIPE)
-    return place
-
-
-def made(home: Path, *changes: str) -> recipe.Recipe:
-    return recipe.read(home / "recipe.toml", [f"data.corpus={home / 'corpus'}", *changes])
-
-
-def told(run: Path) -> list[dict]:
-    """The journal without what differs from run to run: how long things took."""
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    return [
-        {name: value for name, value in line.items() if name not in {"tokens_per_second", "waited"}} for line in lines
-    ]
-
-
-@pytest.fixture(scope="module")
-def whole(home: Path) -> Path:
-    """A run that nothing happened to."""
-    pretrain(made(home, f"output={home / 'whole'}"))
-    return home / "whole"
-
-
-def same(run: Path, whole: Path) -> None:
-    assert (run / "model" / "model.safetensors").read_bytes() == (whole / "model" / "model.safetensors").read_bytes()
-    assert told(run) == told(whole)
+from tests.train.running import made, same, told
 
 
 def test_it_says_what_it_did(home: Path, whole: Path) -> None:
