@@ -45,6 +45,9 @@ class Start(Spec):
     """of a new network, on hidden states and attention"""
     spread: Positive = SPREAD
     """deviation of a new network's weights: BERT's 0.02 is for 768 wide; narrow ones learn sooner with 0.5 / √width"""
+    neighbours: Some = 0
+    """how near tokens stand that count as company: a new network's token vectors begin near those of tokens with the
+    same company in the corpus; 0: at random"""
 
 
 @dataclass(frozen=True)

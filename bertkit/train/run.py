@@ -52,6 +52,7 @@ from bertkit.train.journal import NOTHING, Journal, lines
 from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
 from bertkit.train.material import CORPUS, VOCABULARY
+from bertkit.train.neighbours import begin_near_neighbours
 from bertkit.train.optimizer import state_of
 from bertkit.train.page import BEST, FACTS, MODEL, RECIPE
 from bertkit.train.processes import Member, joined, put, shard, whole
@@ -117,8 +118,11 @@ class _Run:
         self._run, self._recipe, self._member, self._asked, self._tell = run, recipe, member, asked, tell
         self._corpus = Corpus(recipe.data.place(run))
         self._objective, compute = recipe.learned, recipe.compute
-        self._model = _started(recipe, self._corpus).to(member.device)
-        network = self._model.network.train()
+        self._model, found = _started(recipe, self._corpus), checkpoint.last(run)
+        if recipe.model.neighbours and not recipe.model.weights and not found:
+            table, near = self._model.network.encoder.embed.tokens.weight, recipe.model.neighbours
+            begin_near_neighbours(table, self._corpus, near, recipe.model.spread, recipe.seed)
+        network = self._model.to(member.device).network.train()
         compute.equip(network)
         self._sharded = compute.shard and member.world > 1
         if self._sharded:
@@ -126,7 +130,6 @@ class _Run:
         self._precision = Precision.on(member.device, compute.precision)
         self._learner, self._optimizer = Learner(network, self._objective), recipe.train.optimizer.build(network)
         self._step, self._place = 0, Place()
-        found = checkpoint.last(run)
         if found:
             found.restore(network, self._optimizer)
             self._precision.restore(found.state.get("precision", {}))
