@@ -199,7 +199,7 @@ def _prepare(sst2: Sst2) -> None:
     """The two corpora."""
     _write_texts()
     articles = sorted((SHARED / "en-wikipedia-featured").rglob("wiki_*"))[:ARTICLES]
-    data = Data(texts=(str(HOME / "texts"), *map(str, articles)), vocabulary=VOCABULARY)
+    data = Data(texts=(str(HOME / "texts" / "*.txt"), *map(str, articles)), vocabulary=VOCABULARY)
     data.prepare(HOME, print)
     if not (HOME / "reviews").is_dir():
         text = "\n\n".join(sorted(text for text, _ in (*sst2.learned, *sst2.others))).encode()
