@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_the_papers_formula(corpus: Corpus) -> None:
     shard = corpus.shard(0)
     bounds = shard.sentences[shard.documents]
     counted = np.zeros((size, size))
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         words = shard.ids[start:stop].tolist()
         for first, one in enumerate(words):
             for other in words[first + 1 : first + 1 + window]:
@@ -80,7 +81,7 @@ def test_the_same_company_means_near(corpus: Corpus) -> None:
 
 def test_a_run_begins_with_them_and_goes_on_to_the_bit(corpus: Corpus, tmp_path: Path) -> None:
     home, wanted = corpus.path.parent, ("model.neighbours=2", "model.spread=0.05", "train.steps=6")
-    first = made(home, f"output={tmp_path / 'first'}", *wanted, "train.optimizer.rate=1e-12", "train.checkpoint_every=1")
+    first = made(home, f"output={tmp_path / 'first'}", *wanted, "train.optimizer.rate=1e-12")
     table = load_file(pretrain(first) / "model.safetensors")["bert.embeddings.word_embeddings.weight"]
     found = neighbours.vectors(corpus, table.shape[1], 2)
     columns, seen = found.shape[1], found.abs().sum(1) > 0
