@@ -86,7 +86,7 @@ spread = 0.06
 neighbours = 8
 
 [train]
-steps = 2000
+steps = 1500
 phases = [
     { inputs = { part = "FullSentences", length = 16 }, rows = 64, micro = 64, share = 3 },
     { inputs = { part = "FullSentences", length = 32 }, rows = 32, micro = 32, share = 4 },
@@ -106,7 +106,7 @@ objective = [{ part = "Nsp" }, { part = "MaskedLm", mask = { rate = 0.4 } }]
 corpus = "corpus"
 
 [train]
-steps = 220
+steps = 180
 phases = [{ inputs = { part = "SegmentPairs", length = 64 }, rows = 32, micro = 32 }]
 optimizer = { part = "Adam", rate = 5e-4, beta2 = 0.98 }
 schedule = { part = "Linear", warmup = 50 }
