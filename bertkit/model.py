@@ -30,6 +30,7 @@ from bertkit.runtime.passage import Answer, Passage, Tagged, passages, token_eng
 from bertkit.runtime.stream import Rows, example, stream
 from bertkit.text import Tokenizer, stitch
 from bertkit.text import truncate as truncation
+from bertkit.text.pieces import inserted
 from bertkit.text.prompt import Prompted
 from bertkit.text.truncate import Chunk, Cut, Policy
 from bertkit.weights import directory, find, folder, google, sentence
@@ -378,7 +379,7 @@ class Model:
         """The pool, made blind to a prompt where the model wants that."""
         if self.include_prompt or not prompt:
             return pool
-        return AfterPrompt(pool, min(1 + self._tokens(prompt), self.limit - 1))  # [CLS] is not seen either
+        return AfterPrompt(pool, min(len(self.tokenizer.template.start) + self._tokens(prompt), self.limit - 1))
 
     def _tokens(self, prompt: str) -> int:
         return len(self.tokenizer.encode(prompt, special_tokens=False))
@@ -403,7 +404,8 @@ class Model:
 
     def _guess(self, text: str, span: tuple[int, int], score: float, id: int) -> Guess:
         token = self.tokenizer.token(id)
-        return Guess(token, score, id, text[: span[0]] + token.removeprefix("##") + text[span[1] :])
+        shown = self.tokenizer.pieces.shown(token)
+        return Guess(token, score, id, inserted(text[: span[0]], shown) + text[span[1] :])
 
 
 def _require_many(texts: object) -> None:

@@ -22,6 +22,7 @@ from bertkit.corpus.inputs import Cuts, Inputs, Spans
 from bertkit.corpus.permutation import permuted
 from bertkit.corpus.units import Units
 from bertkit.errors import BertkitError
+from bertkit.text.template import Template
 
 STRETCH = 1 << 25
 """tokens of shards that are mixed with each other"""
@@ -30,7 +31,7 @@ KEPT = 2
 WINDOW = 1024
 """examples whose lengths are looked at to fill batches"""
 SHORTEST = 3
-"""tokens of the shortest example: [CLS], one more, [SEP]"""
+"""tokens of the shortest example: one, and special ones around it"""
 
 _DEAL, _ORDER, _CUT, _OWN = range(4)
 """what chance is asked for"""
@@ -104,14 +105,17 @@ class Examples:
         """These examples of an epoch, in this order."""
         asked, tokenizer = np.asarray(indices, np.int64), self.corpus.tokenizer
         numbers, spans, sources = self._found(epoch, asked)
-        size = spans.stop - spans.start
-        ends = np.cumsum(size + 1) + spans.example + 1  # of each span with its [SEP]; every example has a [CLS], [P]
-        at = ends - 1 - size
-        starts = np.append(0, ends[np.flatnonzero(np.diff(spans.example, append=-1))])
+        size, template = spans.stop - spans.start, tokenizer.template
+        before, after, last = _around(spans.example, template)
+        ends = np.cumsum(before + size + after)  # of each span with what stands after it, [P]
+        at = ends - after - size
+        starts = np.append(0, ends[last])
 
         ids, words = np.empty(starts[-1], self.corpus.id_type), np.ones(starts[-1], bool)
         phrases = {lexicon: np.ones(starts[-1], bool) for lexicon in self.lexicons}
-        ids[starts[:-1]], ids[ends - 1] = tokenizer.cls_id, tokenizer.sep_id
+        _put(ids, starts[:-1], template.start)
+        _put(ids, (ends - after)[~last], template.between)
+        _put(ids, (ends - after)[last], template.end)
         for units, chosen in sources:
             units.copy(spans.start[chosen], size[chosen], ids, words, at[chosen], phrases)
         for column in (words, *phrases.values()):
@@ -120,7 +124,8 @@ class Examples:
             raise BertkitError(
                 f"{self.corpus.path} holds the id {ids.max()}, but the last token is {len(tokenizer) - 1}"
             )
-        segments = np.repeat(spans.segment, np.diff(ends, prepend=0))
+        segment = np.array([template.segment(field) for field in (0, 1)], np.uint8)[spans.segment]
+        segments = np.repeat(segment, np.diff(ends, prepend=0))
         keys = number(self._epoch(epoch).key, numbers)
         return Flat(ids, segments, words, starts, keys, spans.labels, units=phrases)
 
@@ -128,7 +133,8 @@ class Examples:
         """How many tokens these examples have, [B]; no token is read for it."""
         asked = np.asarray(indices, np.int64)
         _, spans, _ = self._found(epoch, asked)
-        return 1 + np.bincount(spans.example, spans.stop - spans.start + 1, len(asked)).astype(np.int64)
+        before, after, _ = _around(spans.example, self.corpus.tokenizer.template)
+        return np.bincount(spans.example, before + spans.stop - spans.start + after, len(asked)).astype(np.int64)
 
     def batches(self, epoch: int, tokens: int, first: int = 0) -> Iterator[range]:
         """Neighbouring examples from `first` on, as many at a time as have at most `tokens` tokens together.
@@ -185,7 +191,8 @@ class Examples:
     def _stretch(self, epoch: int, place: int, shards: list[int]) -> Stretch:
         found = self._stretches.pop((epoch, place), None)
         if found is None:
-            units, own = Units(self.corpus, shards, self.inputs.longest), key(self.seed, _CUT, epoch, place)
+            longest = self.inputs.longest(self.corpus.tokenizer.template)
+            units, own = Units(self.corpus, shards, longest), key(self.seed, _CUT, epoch, place)
             found = Stretch(units, self.inputs.cuts(units, own), own)
         self._stretches[epoch, place] = found
         _forget(self._stretches)
@@ -199,6 +206,18 @@ def _require(lexicon: str, corpus: Corpus) -> None:
             f"{corpus.path} has no lexicon {lexicon!r}, it has: {', '.join(known) or 'none'}. Build it with the "
             f"phrases, one on each line of a file: bertkit corpus build ... --lexicon {lexicon}=FILE"
         )
+
+
+def _around(example: Array, template: Template) -> tuple[Array, Array, Array]:
+    """How many special tokens stand before and after each span, [P], and whether it is the last of its example."""
+    first, last = np.diff(example, prepend=-1) != 0, np.diff(example, append=-1) != 0
+    return first * len(template.start), np.where(last, len(template.end), len(template.between)), last
+
+
+def _put(ids: Array, at: Array, tokens: Sequence[int]) -> None:
+    """The same tokens from each of these places on."""
+    for step, token in enumerate(tokens):
+        ids[at + step] = token
 
 
 def _forget(kept: OrderedDict[Any, Any]) -> None:

@@ -2,7 +2,7 @@
 
 RoBERTa (https://arxiv.org/abs/1907.11692) compared four of them, ALBERT (https://arxiv.org/abs/1909.11942) added one:
 
-    FullSentences   sentences in a row, across documents, a [SEP] at each border
+    FullSentences   sentences in a row, across documents, which are fields of their own
     DocSentences    sentences in a row, never across documents
     SegmentPairs    two segments of several sentences, the second may come from elsewhere (BERT's own)
     SentencePairs   two single sentences, the second may come from elsewhere
@@ -26,6 +26,7 @@ from bertkit.corpus.chance import Array, below, fraction, number
 from bertkit.corpus.units import Units
 from bertkit.spec import Bounds, Rate, Spec
 from bertkit.text.ranges import ranges
+from bertkit.text.template import Template
 
 Length = Annotated[int, Bounds(8, 2**16)]
 """How many tokens an example may have, special ones included."""
@@ -52,7 +53,7 @@ class Cuts(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """The tokens of examples: a [CLS], then spans of text with a [SEP] after each."""
+    """The tokens of examples: spans of text, which are the fields of the tokenizer's template."""
 
     example: Array
     """[P] the example of each span, ascending"""
@@ -61,7 +62,7 @@ class Spans(NamedTuple):
     stop: Array
     """[P] the token after the last"""
     segment: Array
-    """[P] 0 or 1"""
+    """[P] whose segment of the template each has, the first field's or the second's"""
     labels: Mapping[str, Array]
     """[N] for each question about examples"""
 
@@ -74,8 +75,7 @@ class Inputs(Spec):
     takes_others: ClassVar[bool] = False
     """whether an example may hold text of two documents that are far apart"""
 
-    @property
-    def longest(self) -> int:
+    def longest(self, template: Template) -> int:
         """How long a unit may be."""
         raise NotImplementedError
 
@@ -112,16 +112,16 @@ class Inputs(Spec):
 class FullSentences(Inputs):
     """Sentences in a row, with a [SEP] more where a document ends. Each is in one example of an epoch."""
 
-    @property
-    def longest(self) -> int:
-        return self.length - 2
+    def longest(self, template: Template) -> int:
+        return template.room(self.length)
 
     def follows(self, units: Units, key: Array, first: Array) -> Array:
         reach = np.arange(first[0], min(first[-1] + self.length, len(units)))
-        borders = units.document_of(reach)  # a [SEP] for each document before
+        template = units.template
+        borders = units.document_of(reach) * len(template.between)  # what stands after each document before
         ends = units.starts[reach + 1] + borders
         begins = units.starts[first] + borders[: len(first)]
-        most = first[0] + np.searchsorted(ends, begins + self.longest, "right")
+        most = first[0] + np.searchsorted(ends, begins + self.longest(template), "right")
         return _varied(first, most, np.full(1, len(units)), first == 0, key)
 
     def spans(self, units: Units, key: Array, cuts: Cuts) -> Spans:
@@ -132,14 +132,13 @@ class FullSentences(Inputs):
 class DocSentences(Inputs):
     """Sentences of one document in a row. Examples are shorter where documents are: fill batches by tokens."""
 
-    @property
-    def longest(self) -> int:
-        return self.length - 2
+    def longest(self, template: Template) -> int:
+        return template.room(self.length)
 
     def follows(self, units: Units, key: Array, first: Array) -> Array:
         document = units.document_of(first)
         end = units.documents[document + 1]
-        most = np.minimum(_last(units, first, np.full(1, self.longest)), end)
+        most = np.minimum(_last(units, first, np.full(1, self.longest(units.template))), end)
         return _varied(first, most, end, first == units.documents[document], key)
 
     def spans(self, units: Units, key: Array, cuts: Cuts) -> Spans:
@@ -192,20 +191,18 @@ class Chunk(NamedTuple):
 class Pairs(Inputs):
     """Two segments: [CLS] A [SEP] B [SEP]."""
 
-    @property
-    def room(self) -> int:
+    def room(self, template: Template) -> int:
         """Tokens of text."""
-        return self.length - 3
+        return template.room(self.length, fields=2)
 
-    @property
-    def longest(self) -> int:
-        return self.room // 2  # so that any two units make a pair
+    def longest(self, template: Template) -> int:
+        return self.room(template) // 2  # so that any two units make a pair
 
     def _chunk(self, units: Units, key: Array, first: Array, short: float) -> Chunk:
         """What fits into the room, or into less of it in some short examples; the cut is at any unit."""
-        keys = number(key, first)
-        drawn = 2 + below(number(keys, _TARGET), self.room - 1)
-        target = np.where(fraction(number(keys, _SHORT)) < short, drawn, self.room)
+        keys, room = number(key, first), self.room(units.template)
+        drawn = 2 + below(number(keys, _TARGET), room - 1)
+        target = np.where(fraction(number(keys, _SHORT)) < short, drawn, room)
         end = units.documents[units.document_of(first) + 1]
         last = np.clip(_last(units, first, target), first + 1, end)
         middle = first + 1 + below(number(keys, _MIDDLE), np.maximum(last - first - 1, 1))
@@ -273,7 +270,7 @@ class SentencePairs(Pairs):
         a = cuts.first - (at_end & ~random)
         b = a + 1
         far = np.flatnonzero(random)
-        b[far] = _other_units(units, keys[far], cuts.first[far], np.full(len(far), self.room))
+        b[far] = _other_units(units, keys[far], cuts.first[far], np.full(len(far), self.room(units.template)))
         starts = units.starts
         return _pairs(starts[a], starts[a + 1], starts[b], starts[b + 1], {"next": random.astype(np.int64)})
 

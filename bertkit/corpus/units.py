@@ -13,6 +13,7 @@ from bertkit.corpus.chance import Array
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.shard import Shard
 from bertkit.text.ranges import ranges
+from bertkit.text.template import Template
 
 BACK = 8
 """how many tokens before the even place of a cut a word may start"""
@@ -36,6 +37,11 @@ class Units:
         """[U + 1] the first token of each unit, then their number"""
         self.documents = np.concatenate([*documents, before[-1:]])
         """[D + 1] the first unit of each document, then their number"""
+
+    @property
+    def template(self) -> Template:
+        """Which special tokens an example of them has."""
+        return self._corpus.tokenizer.template
 
     def __len__(self) -> int:
         return len(self.starts) - 1

@@ -43,11 +43,12 @@ def stream(
     Texts that are all there already come in the largest windows at once: lanes wait for each other at the end of each.
     """
     seen, first = 0, MOST if isinstance(texts, Sequence) else FIRST
+    specials = tokenizer.template.specials()
     for window in windows(checked(texts), len, first):
         with about(f"texts from number {seen} on") if seen else nullcontext():
             encoded = tokenizer.ids_of_many(window)
         cut.latest.clear()
-        chunks = [_chunks(ids, limit, policy, cut, seen + place) for place, ids in enumerate(encoded)]
+        chunks = [_chunks(ids, specials, limit, policy, cut, seen + place) for place, ids in enumerate(encoded)]
         seen += len(window)
         yield _joined(_run(chunks, tokenizer, engine, progress, lanes), chunks, join)
 
@@ -70,24 +71,26 @@ class _Chunk(NamedTuple):
     """A window of a text, kept as slices of its ids until it is needed: overlapping chunks may be many."""
 
     ids: list[int]
-    """of the whole text, [CLS] and [SEP] included"""
+    """of the whole text, special tokens included"""
     window: Window | None
     """None for all of it"""
     length: int
 
     def read(self, tokenizer: Tokenizer) -> list[int]:
-        return self.ids if self.window is None else assemble([self.ids[1:-1]], self.window, tokenizer).ids
+        if self.window is None:
+            return self.ids
+        return assemble([tokenizer.template.text(self.ids)], self.window, tokenizer).ids
 
 
-def _chunks(ids: list[int], limit: int, policy: Policy, cut: Cut, index: int) -> list[_Chunk]:
-    """A text, as its ids between [CLS] and [SEP], in the windows that the policy makes of it."""
-    lengths = [len(ids) - 2]
+def _chunks(ids: list[int], specials: int, limit: int, policy: Policy, cut: Cut, index: int) -> list[_Chunk]:
+    """A text, as its ids with so many special ones around it, in the windows that the policy makes of it."""
+    lengths = [len(ids) - specials]
     with about(f"texts[{index}] (line {index + 1})"):
-        kept = policy.windows(lengths, limit - 2)
+        kept = policy.windows(lengths, limit - specials)
     if kept == [(((0, lengths[0]),),)]:
         return [_Chunk(ids, None, len(ids))]
     cut.count(index, lengths, kept)
-    return [_Chunk(ids, window, 2 + sum(stop - start for start, stop in window[0])) for window in kept]
+    return [_Chunk(ids, window, specials + sum(stop - start for start, stop in window[0])) for window in kept]
 
 
 def _run(

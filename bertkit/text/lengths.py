@@ -1,6 +1,6 @@
 """How long the texts of a file are in tokens, what each truncation policy would cut, and which length to take.
 
-A length counts [CLS] and [SEP], for they need room as well; tokens that a policy cuts are those of the texts alone.
+A length counts special tokens, for they need room as well; tokens that a policy cuts are those of the texts alone.
 Memory does not grow with the number of texts: lengths are counted, and the fields' lengths of each input, which a
 policy may need to see together, wait in a temporary file once they are many.
 
@@ -78,6 +78,10 @@ class Lengths:
     """The counted lengths. Use it in a `with` block, or `close` it: a temporary file may belong to it."""
 
     fields: int = 1
+    single: int = 2
+    """special tokens around one field"""
+    further: int = 1
+    """and those that each further field brings"""
     counts: Counter[int] = field(default_factory=Counter)
     """length of an input, special tokens included -> how many inputs are so long"""
     _held: IO[bytes] = field(default_factory=lambda: tempfile.SpooledTemporaryFile(IN_MEMORY))  # noqa: SIM115
@@ -103,8 +107,8 @@ class Lengths:
 
     @property
     def specials(self) -> int:
-        """Special tokens of an input: [CLS], and a [SEP] after each field."""
-        return self.fields + 1
+        """Special tokens of an input."""
+        return self.single + self.further * (self.fields - 1)
 
     @property
     def texts(self) -> int:
@@ -223,7 +227,8 @@ def count(
 
     All inputs must have as many fields as the first, or as `fields` says.
     """
-    lengths = Lengths()
+    template = tokenizer.template
+    lengths = Lengths(single=template.specials(), further=len(template.between))
     seen = 0
     for window in windows(_checked(inputs, fields), lambda fields: sum(map(len, fields))):
         lengths.fields = len(window[0])
@@ -234,7 +239,7 @@ def count(
                 with about(f"input {seen + place + 1}"):
                     tokenizer.ids_of_many(texts)
             raise
-        sizes = np.fromiter((len(ids) - 2 for ids in encoded), dtype=np.int32, count=len(encoded))
+        sizes = np.fromiter((len(ids) - lengths.single for ids in encoded), dtype=np.int32, count=len(encoded))
         lengths.add(sizes.reshape(len(window), lengths.fields))
         seen += len(window)
         if progress:

@@ -1,18 +1,17 @@
-"""What a model reads of an input: the fields in BERT's template, [CLS] a [SEP] b [SEP] …, in one window or several."""
+"""What a model reads of an input: the fields in the tokenizer's template, in one window or several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bertkit.errors import BertkitError
 from bertkit.text.tokenizer import Tokenizer
 from bertkit.text.truncate import Policy, Window
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One window: ids and segments (0 in the first field, 1 after it), and where each field begins among them."""
+    """One window: ids and segments, and where each field begins among them."""
 
     window: Window
     ids: list[int]
@@ -35,21 +34,13 @@ def read(fields: Sequence[Sequence[int]], tokenizer: Tokenizer, limit: int, poli
     [2, 6, 3, 5, 7, 3] [0, 0, 0, 1, 1, 1] slice(3, 5, None)
     [2, 6, 3, 8, 3] [0, 0, 0, 1, 1] slice(3, 4, None)
     """
-    room = limit - len(fields) - 1
-    if room < 1:
-        raise BertkitError(
-            f"a limit of {limit} tokens leaves no room for {len(fields)} fields and their special tokens"
-        )
+    room = tokenizer.template.room(limit, len(fields))
     return [assemble(fields, window, tokenizer) for window in policy.windows([len(ids) for ids in fields], room)]
 
 
 def assemble(fields: Sequence[Sequence[int]], window: Window, tokenizer: Tokenizer) -> Reading:
-    """One window of the fields, in BERT's template."""
-    ids, segments, starts = [tokenizer.cls_id], [0], []
-    for place, (field, pieces) in enumerate(zip(fields, window, strict=True)):
-        starts.append(len(ids))
-        for start, stop in pieces:
-            ids.extend(field[start:stop])
-        ids.append(tokenizer.sep_id)
-        segments.extend([min(place, 1)] * (len(ids) - len(segments)))
-    return Reading(window, ids, segments, tuple(starts))
+    """One window of the fields, in the tokenizer's template."""
+    kept = [
+        [id for start, stop in pieces for id in field[start:stop]] for field, pieces in zip(fields, window, strict=True)
+    ]
+    return Reading(window, *tokenizer.template.filled(kept))

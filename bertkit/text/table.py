@@ -18,7 +18,6 @@ from bertkit.text.runs import WORD, Runs
 from bertkit.text.sentences import MAY_END, MAY_START, STARTS, ends_of, starts_of
 from bertkit.text.spelling import Speller
 from bertkit.text.tokenizer import Tokenizer
-from bertkit.text.wordpiece import CONTINUES
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,7 +39,7 @@ class Table:
 
     def __init__(self, tokenizer: Tokenizer, firsts: list[str]) -> None:
         self._speller, self._firsts = Speller(tokenizer), len(firsts)
-        self._continues = np.array([token.startswith(CONTINUES) for token in tokenizer.vocabulary])
+        self._continues = ~np.array([tokenizer.pieces.begins(token) for token in tokenizer.vocabulary])
         most = MOST_TYPES + BLOCK_TYPES
         self._numbering = Numbering(most, MOST_BYTES)
         self.ids = Column(np.uint16 if len(tokenizer) <= 2**16 else np.uint32, TOKENS_PER_TYPE * most)

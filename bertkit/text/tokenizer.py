@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -15,6 +16,8 @@ from bertkit.errors import BertkitError
 from bertkit.text import added, directory, vocabulary
 from bertkit.text.directory import DEFAULT_LIMIT, Opened
 from bertkit.text.encoding import Encoding
+from bertkit.text.pieces import Pieces, pieces_of
+from bertkit.text.template import Template
 from bertkit.text.wordpiece import Rules, Specials, build, require_specials
 
 
@@ -220,6 +223,18 @@ class Tokenizer:
     def specials(self) -> Specials:
         """The names of BERT's five tokens."""
         return self._opened.specials
+
+    @cached_property
+    def template(self) -> Template:
+        """Which special tokens stand around one text or several, and which segments they have."""
+        found = Template.of(self._rust)
+        assert found is not None, "a directory whose tokenizer has no template is refused"
+        return found
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """How the vocabulary spells where words begin."""
+        return pieces_of(self._rust)
 
     @property
     def limit(self) -> int | None:
