@@ -7,8 +7,8 @@ transformers, because a model's embedding rows were numbered by it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from tokenizers import AddedToken, Tokenizer
@@ -23,7 +23,7 @@ NAMES = {dict: "JSON object", list: "JSON list"}
 
 @dataclass(frozen=True)
 class Declared:
-    """What a directory's files say about added tokens: `numbered` by id, then `named` without one; and BERT's five."""
+    """What a directory's files say about added tokens: `numbered` by id, then `named` without one; and the five."""
 
     numbered: dict[int, AddedToken]
     named: tuple[AddedToken, ...]
@@ -52,19 +52,32 @@ class Declared:
                 )
 
 
-def declared(config: Json, special_map: Json, added_file: Json, tokenizer_file: Json, source: str) -> Declared:
-    """Collect the tokens from tokenizer_config.json and, if that has no `added_tokens_decoder`, the older files."""
+def declared(
+    config: Json,
+    special_map: Json,
+    added_file: Json,
+    tokenizer_file: Json,
+    source: str,
+    defaults: Specials = Specials(),  # noqa: B008 - frozen
+    symbols: Sequence[AddedToken] = (),
+) -> Declared:
+    """Collect the tokens from tokenizer_config.json and, if that has no `added_tokens_decoder`, the older files.
+
+    `defaults` are the names of the five that no file names; `symbols` those of a sentencepiece model, which count
+    where no file lists further tokens.
+    """
     if "added_tokens_decoder" in config:
         rows = _typed(config["added_tokens_decoder"], dict, "added_tokens_decoder", source)
         numbered = {_row(i, source): _token(value, source) for i, value in rows.items()}
     else:
         config = {**config, **special_map}
-        names = {token.content for token in _named(config, source)}
+        names = {token.content for token in _named(config, source, defaults, symbols)}
         numbered = {_row(i, source): _plain(name, name in names, source) for name, i in added_file.items()}
         for value in _typed(tokenizer_file.get("added_tokens", []), list, "added_tokens", source):
             entry = _typed(value, dict, "an entry of added_tokens", source)
             numbered[_row(entry.get("id"), source)] = _token(entry, source)
-    return Declared(numbered, tuple(_named(config, source)), _specials(config, source))
+    named = tuple(_named(config, source, defaults, symbols))
+    return Declared(numbered, named, _specials(config, source, defaults))
 
 
 def special(name: str, source: str) -> AddedToken:
@@ -72,22 +85,25 @@ def special(name: str, source: str) -> AddedToken:
     return _plain(name, True, source)
 
 
-def _named(config: Json, source: str) -> Iterator[AddedToken]:
-    """Tokens under a key of their own (`mask_token`), BERT's five by default, and the lists of further ones."""
+def _named(config: Json, source: str, defaults: Specials, symbols: Sequence[AddedToken]) -> Iterator[AddedToken]:
+    """Tokens under a key of their own (`mask_token`), the five by default, and the lists of further ones."""
     keys = [key for key in config if key.endswith("_token") and config[key]]
     for key in sorted(keys, key=lambda key: key not in ("bos_token", "eos_token")):
         yield _as_special(config[key], source)
-    for name in _specials(config, source).names():
+    for name in _specials(config, source, defaults).names():
         yield special(name, source)
     extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
+    if not extra:
+        yield from symbols
     values = list(extra.values()) if isinstance(extra, dict) else extra
     for value in _typed(values, list, "additional_special_tokens", source):
         yield _as_special(value, source)
 
 
-def _specials(config: Json, source: str) -> Specials:
+def _specials(config: Json, source: str, defaults: Specials) -> Specials:
     given = {part: config.get(f"{part}_token") for part in Specials.__dataclass_fields__}
-    return Specials(**{part: _token(value, source).content for part, value in given.items() if value is not None})
+    found = {part: _token(value, source).content for part, value in given.items() if value is not None}
+    return replace(defaults, **found)
 
 
 def _token(value: object, source: str) -> AddedToken:

@@ -58,5 +58,5 @@ class Encoding:
 
     @property
     def segments(self) -> list[int]:
-        """0 in the first text and its [CLS] and [SEP], 1 in the second and its [SEP]."""
+        """BERT: 0 in the first text and its [CLS] and [SEP], 1 in the second and its [SEP]. RoBERTa: 0."""
         return self._rust.type_ids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,29 @@ def read_object(path: Path) -> dict[str, Any]:
         raise BertkitError(f"{path} is nested too deeply for a tokenizer's file; copy or download it again") from error
     if not isinstance(value, dict):
         raise BertkitError(f"{path} must hold a JSON object {{...}}, not {type(value).__name__}")
+    return value
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file as bytes."""
+    try:
+        found = path.read_bytes()
+    except OSError as error:
+        raise BertkitError(f"cannot read {path}: {error.strerror}") from error
+    if found.startswith(b"version https://git-lfs"):
+        raise BertkitError(f"{path} is a Git LFS pointer, not the file itself: run `git lfs pull` where it came from")
+    return found
+
+
+def read_flag(config: Mapping[str, Any], key: str, default: bool, source: Path) -> bool:
+    """A setting that is true or false.
+
+    >>> read_flag({"keep_accents": True}, "keep_accents", False, Path("tokenizer_config.json"))
+    True
+    """
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise BertkitError(f"{source}: {key} is {value!r}; write one of true, false")
     return value
 
 

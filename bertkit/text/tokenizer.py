@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
 import hashlib
 import json
@@ -14,15 +15,16 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from bertkit.errors import BertkitError
 from bertkit.text import added, directory, vocabulary
-from bertkit.text.directory import DEFAULT_LIMIT, Opened
+from bertkit.text.directory import DEFAULT_LIMIT
 from bertkit.text.encoding import Encoding
+from bertkit.text.opened import RULES, Opened, listing
 from bertkit.text.pieces import Pieces, pieces_of
 from bertkit.text.template import Template
 from bertkit.text.wordpiece import Rules, Specials, build, require_specials
 
 
 class Tokenizer:
-    """WordPiece with BERT's template: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+    """WordPiece, byte-level BPE or Unigram, with the template of its family: [CLS] text [SEP], <s> text </s>.
 
     >>> tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able"])
     >>> tokenizer.encode("Unaffable?").ids
@@ -66,8 +68,9 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
-        """Read a directory with tokenizer.json or vocab.txt; ids equal those of transformers' AutoTokenizer.
+        """Read a directory with tokenizer.json, vocab.txt, vocab.json and merges.txt, or a model of sentencepiece.
 
+        Ids equal those of transformers' AutoTokenizer.
         `bertkit.text.directory` says which file wins where several speak.
         """
         return cls(directory.read(Path(path)))
@@ -81,8 +84,10 @@ class Tokenizer:
         Tokenizer(6 tokens, lower-cased, limit 9)
         """
         told = json.loads(text)
-        rules, specials = told["rules"] and Rules(**told["rules"]), Specials(**told["specials"])
-        return cls(Opened(RustTokenizer.from_str(told["rust"]), rules, specials, told["limit"], told["settings"]))
+        rules = RULES[told["class"]](**told["rules"]) if told["class"] else None
+        kept = {name: base64.b64decode(content) for name, content in told["files"].items()}
+        rust, specials = RustTokenizer.from_str(told["rust"]), Specials(**told["specials"])
+        return cls(Opened(rust, rules, specials, told["limit"], told["settings"], kept))
 
     def to_json(self) -> str:
         """All of it as one text, to hand it to another process; `save_files` is for keeping."""
@@ -90,15 +95,18 @@ class Tokenizer:
         return json.dumps(
             {
                 "rust": self._rust.to_str(),
+                "class": rules and rules.tokenizer_class,
                 "rules": rules and asdict(rules),
                 "specials": asdict(opened.specials),
                 "limit": opened.limit,
                 "settings": opened.settings,
+                "files": {name: base64.b64encode(content).decode() for name, content in opened.files.items()},
             }
         )
 
     def save_files(self, path: Path | str) -> None:
-        """Write vocab.txt, tokenizer.json, tokenizer_config.json and special_tokens_map.json into a directory.
+        """Write tokenizer.json, tokenizer_config.json and special_tokens_map.json into a directory, and what older
+        programs read: vocab.txt, or vocab.json and merges.txt, or the model of sentencepiece that it came with.
 
         >>> import tempfile
         >>> tokenizer = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hi"])
@@ -107,7 +115,7 @@ class Tokenizer:
         ...     Tokenizer.load(place).fingerprint == tokenizer.fingerprint
         True
         """
-        directory.write(self._opened, Path(path))
+        self._opened.write(Path(path))
 
     def encode(self, text: str, pair: str | None = None, special_tokens: bool = True) -> Encoding:
         """One text, or a text and its pair, as tokens. Nothing is ever cut off: compare `len` with `limit`.
@@ -221,7 +229,7 @@ class Tokenizer:
 
     @property
     def specials(self) -> Specials:
-        """The names of BERT's five tokens."""
+        """The names of the five tokens that every BERT needs."""
         return self._opened.specials
 
     @cached_property
@@ -281,7 +289,7 @@ class Tokenizer:
         return self._ids[self.specials.mask]
 
     def _refresh(self) -> None:
-        self._vocabulary = directory.listing(self._rust)
+        self._vocabulary = listing(self._rust)
         self._ids = {token: i for i, token in enumerate(self._vocabulary)}
 
     def _nearest(self, token: str) -> str:

@@ -62,7 +62,7 @@ def _checked(tokens: Sequence[str] | Mapping[str, int], source: str) -> Sequence
     for i, token in enumerate(tokens):
         if not isinstance(token, str):
             raise BertkitError(f"{source}: token {i} is {token!r} ({type(token).__name__}); tokens are str")
-        if "\n" in token or "\r" in token or not _is_unicode(token):
+        if "\n" in token or "\r" in token or not is_unicode(token):
             raise BertkitError(f"{source}: token {token!a} has a line break or a lone surrogate; remove it")
     return tokens
 
@@ -78,7 +78,8 @@ def _by_id(ids: Mapping[str, int], source: str) -> dict[int, str]:
     return tokens
 
 
-def _is_unicode(token: str) -> bool:
+def is_unicode(token: str) -> bool:
+    """Whether there is no lone surrogate in a token, which is half a character."""
     return token.isascii() or not any("\ud800" <= char <= "\udfff" for char in token)
 
 

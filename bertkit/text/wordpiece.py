@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from typing import Any, ClassVar
 
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
@@ -21,7 +22,7 @@ LONGEST_WORD = 100
 
 @dataclass(frozen=True)
 class Specials:
-    """The names of the five tokens BERT itself needs; most vocabularies use Google's."""
+    """The names of the five tokens that every BERT needs; most vocabularies use Google's."""
 
     pad: str = "[PAD]"
     unk: str = "[UNK]"
@@ -45,6 +46,15 @@ class Rules:
     lowercase: bool = True
     strip_accents: bool | None = None
     split_chinese: bool = True
+    tokenizer_class: ClassVar[str] = "BertTokenizer"
+
+    def settings(self) -> dict[str, Any]:
+        """The same in the words of tokenizer_config.json."""
+        return {
+            "do_lower_case": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "tokenize_chinese_chars": self.split_chinese,
+        }
 
 
 def build(vocabulary: Mapping[str, int], rules: Rules, specials: Specials, added: Sequence[AddedToken]) -> Tokenizer:
@@ -64,7 +74,7 @@ def build(vocabulary: Mapping[str, int], rules: Rules, specials: Specials, added
 
 
 def require_specials(specials: Specials, vocabulary: Container[str], added: Container[str], source: str) -> None:
-    """Refuse a vocabulary that lacks one of BERT's five tokens, and say how to name or add it."""
+    """Refuse a vocabulary that lacks one of the five tokens, and say how to name or add it."""
     missing = [name for name in specials.names() if name not in vocabulary and name not in added]
     # Spelling falls back on [UNK] inside the vocabulary proper.
     if specials.unk not in vocabulary and specials.unk not in missing:

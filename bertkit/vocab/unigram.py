@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bertkit.errors import BertkitError
-from bertkit.text import added, files
-from bertkit.vocab import spiece
+from bertkit.text import added, files, spiece
 from bertkit.vocab.alphabet import characters, choose
 from bertkit.vocab.kind import LONGEST_CHUNK, Options, Word, first, require_room
 
@@ -98,7 +97,7 @@ class UnigramVocabulary:
 
     def __init__(self, model: bytes, options: Options) -> None:
         self._model, self._options = model, options
-        self._parsed = spiece.parse(model)
+        self._parsed = spiece.parse(model, "the learned model")
         self.tokens = [piece.text for piece in self._parsed.pieces]
         self.facts: dict[str, int] = {}
         self._processor = _sentencepiece().SentencePieceProcessor(model_proto=model)
