@@ -1,20 +1,22 @@
 """Text in bulk: documents to token ids, with words, sentences and documents marked.
 
 Words follow Zipf's law, and a chunk of text has the same tokens every time. So chunks become numbers through a table,
-only new ones are tokenised, and all else is arithmetic on arrays: ids are those of `Tokenizer.encode`.
+only new ones are tokenised, and all else is arithmetic on arrays: ids are those of `Tokenizer.encode`. Where chunks
+are no such thing, with byte-level BPE and Unigram, lines are read as they are (`lines.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertkit.errors import BertkitError
-from bertkit.text.chunks import CHINESE, has_chinese, spaced
+from bertkit.text.chunks import has_chinese, spaced
 from bertkit.text.lexicon import Lexicon
+from bertkit.text.lines import BLANK, RUN, ByLine, Part, segmented
+from bertkit.text.pieces import Continued
 from bertkit.text.ranges import ranges
 from bertkit.text.segment import Segment
 from bertkit.text.sentences import BREAKS, Rules, Splitter, Start
@@ -29,11 +31,9 @@ BLOCK = 200_000
 
 LINE, DOCUMENT, WORD = "\x01", "\x02", "\x03"
 _OURS = (LINE, DOCUMENT, WORD)
-_BLANK = re.compile(r"\n(?:[^\S\n]*\n)+")
 _BREAK = re.compile(r"\r\n?")
 _LAST = re.compile(r"\S[^\S\n]*\n")
 """the last character of a line; what follows it stays together, since an empty line may be part of it"""
-_RUN = re.compile(f"[{CHINESE}]+")
 _PROBE = "A字国b, don't (re-read) 3.5% of it。"
 _CONTROL = str.maketrans(dict.fromkeys(_OURS, "\u200b"))
 
@@ -86,12 +86,17 @@ class Bulk:
         lexicons: Mapping[str, Lexicon] | None = None,
     ) -> None:
         self._splitter, self._segment, self._lexicons = splitter or Rules(), segment, lexicons or {}
+        if not isinstance(tokenizer.pieces, Continued):
+            self._parts: Callable[[str], Iterable[Part]] = ByLine(tokenizer, self._splitter, segment).read
+            return
+        self._parts = self._by_chunk
         require_chunks(tokenizer, _PROBE, spaced(_PROBE).split())
         self._table = Table(tokenizer, list(_OURS))
 
     def read(self, text: str) -> Tokens:
         """The tokens of a text of any length."""
-        parts = [self._block(block) for block in _blocks(self._splitter.lines(text))]
+        text = self._splitter.lines(text)
+        parts = list(self._parts(_BREAK.sub("\n", text) if "\r" in text else text))
         tokens = np.concatenate([part.ids for part in parts])
         lengths = [len(part.ids) for part in parts]
         sentences = _with_tokens([part.sentences for part in parts], lengths)
@@ -101,8 +106,10 @@ class Bulk:
         units = {name: lexicon.units(tokens, words, sentences) for name, lexicon in self._lexicons.items()}
         return Tokens(tokens, words, sentences.astype(np.uint32), starts, units)
 
-    def _block(self, block: str) -> Tokens:
-        """As `read`, but documents and sentences are told by their first tokens."""
+    def _by_chunk(self, text: str) -> Iterator[Part]:
+        return map(self._block, _blocks(text))
+
+    def _block(self, block: str) -> Part:
         types = self._table.numbers(self._marked(block))
         real = types >= len(_OURS)
         marks = np.flatnonzero(~real)
@@ -125,23 +132,20 @@ class Bulk:
             joined = self._table.chinese.take(types) & (lengths > 0)
             joined[word] = False
             words[at[:-1][joined]] = False
-        return Tokens(self._table.ids.take(rows), words, at[starts], at[document])
+        return Part(self._table.ids.take(rows), words, at[starts], at[document])
 
     def _marked(self, block: str) -> str:
         """The block with our own chunks where lines, documents and Chinese words begin."""
         if any(mark in block for mark in _OURS):
             block = block.translate(_CONTROL)
-        block = _BLANK.sub(f" {DOCUMENT} ", block).replace("\n", f" {LINE} ")
+        block = BLANK.sub(f" {DOCUMENT} ", block).replace("\n", f" {LINE} ")
         if self._segment and has_chinese(block):
-            block = _RUN.sub(self._words, block)
+            block = RUN.sub(self._words, block)
         return spaced(block)
 
     def _words(self, run: re.Match[str]) -> str:
         assert self._segment is not None
-        words = self._segment(run[0])
-        if "".join(words) != run[0]:
-            raise BertkitError(f"the segmenter made {words[:5]} of {run[0][:20]!r}: words must add up to the text")
-        return "".join(f" {WORD} {word} " for word in words)
+        return "".join(f" {WORD} {word} " for word in segmented(self._segment, run[0]))
 
 
 def _with_tokens(starts: Sequence[Array], lengths: Sequence[int]) -> Array:
@@ -157,8 +161,6 @@ def _with_tokens(starts: Sequence[Array], lengths: Sequence[int]) -> Array:
 
 def _blocks(text: str) -> Iterator[str]:
     """The text in blocks that end before a line break; the first one begins a document."""
-    if "\r" in text:
-        text = _BREAK.sub("\n", text)
     at, lead = 0, "\n\n"
     while found := _LAST.search(text, at + BLOCK):
         yield lead + text[at : found.start() + 1]

@@ -246,9 +246,24 @@ class Sentencex:
 SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": Rules, "lines": Lines, "sentencex": Sentencex}
 
 
+def firsts(line: str) -> list[int]:
+    """The first character of each sentence in a line.
+
+    >>> firsts(" It rains. The cat sleeps.")
+    [1, 11]
+    """
+    found = list(spans(line))
+    return [found[place][0] for place in _opening_chunks(line, found)]
+
+
 def _split(line: str) -> list[str]:
     found = list(spans(line))
+    opening = _opening_chunks(line, found)
+    return [line[found[first][0] : found[after - 1][1]] for first, after in pairwise([*opening, len(found)])]
+
+
+def _opening_chunks(line: str, found: list[tuple[int, int]]) -> list[int]:
+    """Which of the chunks of a line begin a sentence."""
     ends = [end_of(line[start:stop]) for start, stop in found]
     starts = [start_of(line[start:stop]) for start, stop in found]
-    firsts = [place for place in range(len(found)) if place == 0 or BREAKS[ends[place - 1], starts[place]]]
-    return [line[found[first][0] : found[after - 1][1]] for first, after in pairwise([*firsts, len(found)])]
+    return [place for place in range(len(found)) if place == 0 or BREAKS[ends[place - 1], starts[place]]]
