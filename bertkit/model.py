@@ -405,7 +405,8 @@ class Model:
     def _guess(self, text: str, span: tuple[int, int], score: float, id: int) -> Guess:
         token = self.tokenizer.token(id)
         shown = self.tokenizer.pieces.shown(token)
-        return Guess(token, score, id, inserted(text[: span[0]], shown) + text[span[1] :])
+        before = text[: span[0]].rstrip() if self.tokenizer.mask_takes_space else text[: span[0]]
+        return Guess(token, score, id, inserted(before, shown) + text[span[1] :])
 
 
 def _require_many(texts: object) -> None:

@@ -246,8 +246,9 @@ def _from_json(said: Said) -> Opened:
         model["vocab"] = [list(piece) for piece in unigram.read_model(model, None, source).pieces]
     else:
         model["vocab"] = vocabulary.from_ids(model["vocab"], str(source))
+    list(unigram.tables(said.tokenizer.get("normalizer"), source))  # a damaged one would end the program later
     try:
-        rust = Tokenizer.from_str(json.dumps(said.tokenizer))
+        rust = unigram.from_text(json.dumps(said.tokenizer))
     except Exception as error:  # the Rust side raises nothing narrower
         raise _unusable(source, error) from error
     if type(rust.model).__name__ != kind or (kind == "BPE" and not _is_bytelevel(said.tokenizer.get("pre_tokenizer"))):

@@ -14,7 +14,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as RustTokenizer
 
 from bertkit.errors import BertkitError
-from bertkit.text import added, directory, vocabulary
+from bertkit.text import added, directory, unigram, vocabulary
 from bertkit.text.directory import DEFAULT_LIMIT
 from bertkit.text.encoding import Encoding
 from bertkit.text.opened import RULES, Opened, listing
@@ -86,7 +86,7 @@ class Tokenizer:
         told = json.loads(text)
         rules = RULES[told["class"]](**told["rules"]) if told["class"] else None
         kept = {name: base64.b64decode(content) for name, content in told["files"].items()}
-        rust, specials = RustTokenizer.from_str(told["rust"]), Specials(**told["specials"])
+        rust, specials = unigram.from_text(told["rust"]), Specials(**told["specials"])
         return cls(Opened(rust, rules, specials, told["limit"], told["settings"], kept))
 
     def to_json(self) -> str:
@@ -287,6 +287,14 @@ class Tokenizer:
     def mask_id(self) -> int:
         """Hides a token the model shall predict."""
         return self._ids[self.specials.mask]
+
+    @property
+    def mask_takes_space(self) -> bool:
+        """Whether the space before a mask is part of it, since tokens of this kind have the space before them."""
+        return any(
+            token.lstrip and token.content == self.specials.mask
+            for token in self._rust.get_added_tokens_decoder().values()
+        )
 
     def _refresh(self) -> None:
         self._vocabulary = listing(self._rust)

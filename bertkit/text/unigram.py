@@ -10,7 +10,8 @@ each word. Of all ways to spell a word the likeliest is taken.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bertkit.errors import BertkitError
-from bertkit.text import files, spiece, vocabulary
+from bertkit.text import characters, files, spiece, vocabulary
 from bertkit.text.pieces import SPACE
 from bertkit.text.wordpiece import Specials
 
@@ -137,6 +138,18 @@ def build(found: Inventory, rules: Rules, specials: Specials, added: Sequence[Ad
     return rust
 
 
+def from_text(text: str) -> Tokenizer:
+    """The tokenizer of any kind that a tokenizer.json describes, its scores as they are written there.
+
+    The Rust side reads some of them wrong in the last place, and would write another file than it read.
+    """
+    rust, model = Tokenizer.from_str(text), json.loads(text)["model"]
+    if isinstance(rust.model, models.Unigram):
+        pieces = [(piece, score) for piece, score in model["vocab"]]
+        rust.model = models.Unigram(pieces, model.get("unk_id"), model.get("byte_fallback") or False)
+    return rust
+
+
 def read_file(path: Path, rules: Rules, specials: Specials) -> Inventory:
     """The pieces of a sentencepiece model, numbered as the family does."""
     found = spiece.parse(files.read_bytes(path), str(path))
@@ -145,6 +158,8 @@ def read_file(path: Path, rules: Rules, specials: Specials) -> Inventory:
             f"{path} was learned by another way than Unigram (sentencepiece's model type {found.model_type}), which "
             f"{rules.tokenizer_class} does not read; save the tokenizer as tokenizer.json with transformers"
         )
+    if found.characters:
+        characters.require_sound(found.characters, str(path))
     symbols = tuple(
         AddedToken(piece.text, normalized=False, special=piece.sort == spiece.CONTROL)
         for piece in found.pieces
@@ -159,7 +174,7 @@ def read_model(model: Mapping[str, Any], normalizer: object, source: Path) -> In
     given = model.get("vocab")
     if not isinstance(given, list) or not given or not all(_is_piece(entry) for entry in given):
         raise BertkitError(f"{source} has no list of pieces with scores: it was damaged; copy or download it again")
-    return distinct(Inventory([(text, float(score)) for text, score in given], _characters(normalizer, source)))
+    return distinct(Inventory([(text, float(score)) for text, score in given], next(tables(normalizer, source), b"")))
 
 
 def distinct(found: Inventory) -> Inventory:
@@ -180,13 +195,17 @@ def _is_piece(entry: object) -> bool:
     return number and vocabulary.is_unicode(text)
 
 
-def _characters(normalizer: object, source: Path) -> bytes:
-    """The table of the first `Precompiled` normaliser, as transformers looks for it."""
-    steps = normalizer.get("normalizers", [normalizer]) if isinstance(normalizer, dict) else []
-    for step in steps if isinstance(steps, list) else []:
-        if isinstance(step, dict) and step.get("type") == "Precompiled":
-            try:
-                return base64.b64decode(step["precompiled_charsmap"])
-            except (KeyError, TypeError, ValueError):
-                raise BertkitError(f"{source}: precompiled_charsmap was damaged; copy or download it again") from None
-    return b""
+def tables(normalizer: object, source: Path) -> Iterator[bytes]:
+    """The tables of characters in the normaliser of a tokenizer.json, none of them damaged."""
+    if not isinstance(normalizer, dict):
+        return
+    steps = normalizer.get("normalizers")
+    for step in steps if isinstance(steps, list) else ():
+        yield from tables(step, source)
+    if normalizer.get("type") == "Precompiled":
+        try:
+            found = base64.b64decode(normalizer["precompiled_charsmap"])
+        except (KeyError, TypeError, ValueError):
+            found = b""
+        characters.require_sound(found, str(source))
+        yield found
