@@ -1,5 +1,6 @@
 """Fixtures that several rooms share."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,6 @@ def tokenizer() -> Tokenizer:
 # the same cases in every run of `make test`: a failure there is a change, not luck. `make proofs` draws new ones
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
+
+# a shell starts what runs in the background deaf to Ctrl-C, and so would be the commands that tests interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)

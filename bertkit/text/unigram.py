@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from bertkit.errors import BertkitError
-from bertkit.text import characters, files, spiece, vocabulary
+from bertkit.text import files, spiece, vocabulary
 from bertkit.text.pieces import SPACE
 from bertkit.text.wordpiece import Specials
 
@@ -159,7 +159,7 @@ def read_file(path: Path, rules: Rules, specials: Specials) -> Inventory:
             f"{rules.tokenizer_class} does not read; save the tokenizer as tokenizer.json with transformers"
         )
     if found.characters:
-        characters.require_sound(found.characters, str(path))
+        _require_sound(found.characters, path)
     symbols = tuple(
         AddedToken(piece.text, normalized=False, special=piece.sort == spiece.CONTROL)
         for piece in found.pieces
@@ -207,5 +207,11 @@ def tables(normalizer: object, source: Path) -> Iterator[bytes]:
             found = base64.b64decode(normalizer["precompiled_charsmap"])
         except (KeyError, TypeError, ValueError):
             found = b""
-        characters.require_sound(found, str(source))
+        _require_sound(found, source)
         yield found
+
+
+def _require_sound(table: bytes, source: Path | str) -> None:
+    from bertkit.text.characters import require_sound  # needs NumPy, which most tokenizers do without
+
+    require_sound(table, str(source))
