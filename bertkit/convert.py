@@ -175,8 +175,8 @@ def _furthest(a: Tensor, b: Tensor) -> float:
 
 def _answers(model: Model, vectors: bool) -> dict[str, Tensor]:
     """Hidden states and what each head makes of them; vectors where files say how they are made."""
-    embed = model.network.spec.encoder.embed
-    longest, last = min(embed.positions, LONG), embed.segments - 1
+    encoder = model.network.spec.encoder
+    longest, last = min(encoder.longest or LONG, LONG), encoder.embed.segments - 1
     pair = model.tokenizer.encode(QUESTIONS[1], QUESTIONS[3])
     found = [*model.tokenizer.encode_many(QUESTIONS), pair]
     rows = [example(x.ids[:longest], [min(segment, last) for segment in x.segments[:longest]]) for x in found]

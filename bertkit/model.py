@@ -30,12 +30,16 @@ from bertkit.runtime.passage import Answer, Passage, Tagged, passages, token_eng
 from bertkit.runtime.stream import Rows, example, stream
 from bertkit.text import Tokenizer, stitch
 from bertkit.text import truncate as truncation
+from bertkit.text.directory import DEFAULT_LIMIT
 from bertkit.text.pieces import inserted
 from bertkit.text.prompt import Prompted
 from bertkit.text.truncate import Chunk, Cut, Policy
 from bertkit.weights import directory, find, folder, google, sentence
 from bertkit.weights.directory import Report
 from bertkit.weights.sentence import Sentence
+
+ENDLESS = 2**24
+"""tokens of a text where a model has no longest"""
 
 log = logging.getLogger("bertkit")
 Kind = TypeVar("Kind", bound=Head)
@@ -81,8 +85,8 @@ class Model:
         self.report = report
         """what loading did with each head; None for a new model"""
         self.config = dict(config or {"model_type": "bert"})
-        positions = network.spec.encoder.embed.positions
-        longest = min(tokenizer.limit or positions, positions)
+        bounds = [bound for bound in (tokenizer.limit, network.spec.encoder.longest) if bound]
+        longest = min(bounds, default=DEFAULT_LIMIT)
         self.plain = Sentence(Mean(), normalize=False, limit=longest)
         """how vectors are made where nobody said how"""
         said = sentence or self.plain
@@ -90,7 +94,7 @@ class Model:
         self.pool = said.pool
         self.normalize = said.normalize
         """whether `embed` scales vectors to length 1, unless told otherwise"""
-        self.limit = min(said.limit or longest, positions)
+        self.limit = min(said.limit or longest, network.spec.encoder.longest or ENDLESS)
         self.prompts = dict(said.prompts)
         """name -> what `embed` writes before each text when asked for it"""
         self.default_prompt = said.default_prompt
@@ -127,9 +131,10 @@ class Model:
 
     @limit.setter
     def limit(self, limit: int) -> None:
-        positions = self.network.spec.encoder.embed.positions
-        if not 3 <= limit <= positions:
-            raise BertkitError(f"limit is {limit}: this model takes from 3 to {positions} tokens")
+        longest = self.network.spec.encoder.longest
+        if not 3 <= limit <= (longest or ENDLESS):
+            takes = f"from 3 to {longest}" if longest else "3 or more"
+            raise BertkitError(f"limit is {limit}: this model takes {takes} tokens")
         self._limit = limit
 
     @property
@@ -465,7 +470,7 @@ def create(
         if seed is not None:
             torch.manual_seed(seed)
         network = Network(encoder or family.encoder(name, len(tokenizer)), heads or {}).build()
-    return Model(network.eval(), tokenizer, config={"model_type": name.rpartition("-")[0]})
+    return Model(network.eval(), tokenizer, config={"model_type": family.size_of(name).family.model_type})
 
 
 def list_models(pretrained: bool | None = None) -> list[str]:
@@ -473,10 +478,10 @@ def list_models(pretrained: bool | None = None) -> list[str]:
 
     `pretrained=True` lists the second kind alone, `pretrained=False` the first.
 
-    >>> list_models(pretrained=False)
+    >>> [name for name in list_models(pretrained=False) if name.startswith("bert-")]
     ['bert-base', 'bert-large', 'bert-medium', 'bert-mini', 'bert-small', 'bert-tiny']
     >>> "minilm" in list_models()
     True
     """
-    sizes = [] if pretrained else family.sizes()
+    sizes = [] if pretrained else list(family.sizes())
     return sizes + ([] if pretrained is False else find.installed())

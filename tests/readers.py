@@ -33,6 +33,7 @@ from bertkit.parts.embed import Embed
 from bertkit.parts.feed import Feed
 from bertkit.parts.heads import Mlm, Pooler
 from bertkit.parts.network import Network
+from bertkit.parts.positions import Learned
 from bertkit.text import Tokenizer
 from bertkit.weights import directory, google, sentence, table
 from bertkit.weights.bundle import Bundle
@@ -170,7 +171,7 @@ class Harness:
 def build(folder: Path) -> Path:
     """The whole models that the readers damage: a saved one, Hugging Face's, in shards, and Google's."""
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "dog", "##s", "猫"]
-    encoder = stack(1, 8, Embed(len(words), 8, positions=16), Attention(2, 4), Feed(16))
+    encoder = stack(1, 8, Embed(len(words), 8, Learned(16)), Attention(2, 4), Feed(16))
     network = Network(encoder, {"pooler": Pooler(), "mlm": Mlm()}).build().eval()
     made = bertkit.Model(network, Tokenizer.from_vocabulary(words))
     made.save(folder / "shards", shard_bytes=2_000)

@@ -27,6 +27,7 @@ from bertkit.parts.feed import Feed
 from bertkit.parts.heads import Classify, Mlm, NextSentence, Pooler
 from bertkit.parts.network import Network
 from bertkit.parts.pool import Cls, Mean
+from bertkit.parts.positions import Learned
 from bertkit.text import Tokenizer
 from bertkit.weights import directory
 from tests.pretrained import ENGLISH_TINY, pretrained
@@ -196,7 +197,7 @@ def test_damage_anywhere_is_seen(
 
 
 def test_a_model_of_one_segment_and_few_positions(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    spec = bert.stack(1, 16, Embed(len(tokenizer), 16, 12, segments=1), Attention(2, 8), Feed(16))
+    spec = bert.stack(1, 16, Embed(len(tokenizer), 16, Learned(12), segments=1), Attention(2, 8), Feed(16))
     model = bertkit.Model(Network(spec).build().eval(), tokenizer)
     model.save(tmp_path / "source")
     for to in TARGETS:

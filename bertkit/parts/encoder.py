@@ -46,6 +46,11 @@ class Encoder(Spec):
             odd = ", ".join(f"{kind} {index}" for kind, index in sorted(wanted ^ there)[:4])
             raise BertkitError(f"Encoder.order must run every block and no other: look at {odd}")
 
+    @property
+    def longest(self) -> int | None:
+        """The longest sequence that it can read; None where there is no longest."""
+        return self.embed.positions.longest
+
     def build(self) -> EncoderModule:
         module = EncoderModule(self)
         draw(module, self.spread)

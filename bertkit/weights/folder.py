@@ -23,6 +23,8 @@ _LENGTHS = (
 )
 """names under which sentence-transformers looks for its settings of the encoder, in its order"""
 SETTINGS = "config_sentence_transformers.json"
+RESERVED = {"roberta": 2, "xlm-roberta": 2}
+"""`model_type` -> rows of the table of positions that no token has, as its family says: families need torch"""
 
 
 def home(directory: Path) -> Path:
@@ -53,8 +55,9 @@ def limit_of(directory: Path, home: Path, tokenizer: Tokenizer) -> int:
     """
     settings = files.read_object(home / "config.json") or files.read_object(home / "bert_config.json")
     told = read_lengths(home)[1].get("max_seq_length") if (directory / MODULES).is_file() else None
-    positions = settings.get("max_position_embeddings", tokenizers.DEFAULT_LIMIT) if settings else None
-    bounds = (_size(told) or tokenizer.limit, _size(positions))
+    rows = _size(settings.get("max_position_embeddings", tokenizers.DEFAULT_LIMIT)) if settings else None
+    positions = rows and rows - RESERVED.get(str(settings.get("model_type")), 0)
+    bounds = (_size(told) or tokenizer.limit, positions)
     return min((bound for bound in bounds if bound), default=tokenizers.DEFAULT_LIMIT)
 
 

@@ -29,6 +29,7 @@ from bertkit.parts.embed import Embed
 from bertkit.parts.feed import Feed
 from bertkit.parts.heads import Mlm, NextSentence, Pooler
 from bertkit.parts.network import Network, NetworkModule
+from bertkit.parts.positions import Learned
 from bertkit.spec import from_json, to_json
 from bertkit.text import Tokenizer
 from tests.reference import LAYOUTS, gradients, worst
@@ -57,7 +58,7 @@ def batch_of(flat: Flat, layout: type = Packed) -> Batch:
 
 def drawn_wide(tokenizer: Tokenizer, objective: Objective) -> Model:
     """A small BERT without dropout, its weights drawn wide, so that an error anywhere shows."""
-    embed = Embed(len(tokenizer), 32, positions=40, dropout=0.0)
+    embed = Embed(len(tokenizer), 32, Learned(40), dropout=0.0)
     attention, feed = Attention(2, 16, dropout=0.0, look_dropout=0.0), Feed(64, dropout=0.0)
     torch.manual_seed(0)
     encoder = bert.stack(2, 32, embed, attention, feed, spread=0.15)

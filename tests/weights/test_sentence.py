@@ -28,6 +28,7 @@ from bertkit.parts.feed import Feed
 from bertkit.parts.heads import Pooler
 from bertkit.parts.network import Network
 from bertkit.parts.pool import Concat, LastToken, Mean, WeightedMean
+from bertkit.parts.positions import Learned
 from bertkit.text import Tokenizer
 from bertkit.weights import sentence
 from bertkit.weights.folder import limit_of
@@ -201,7 +202,7 @@ def test_limits_are_theirs(modules: bool, told: int | None, tokens: float | None
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small model with 1024 positions."""
     tokenizer = Tokenizer.from_vocabulary([*SPECIALS, *WORDS.split()])
-    spec = bert.stack(1, 32, Embed(len(tokenizer), 32, positions=1024), Attention(2, 16), Feed(64))
+    spec = bert.stack(1, 32, Embed(len(tokenizer), 32, Learned(1024)), Attention(2, 16), Feed(64))
     torch.manual_seed(0)
     network = Network(spec).build().eval()
     torch.nn.init.normal_(network.encoder.embed.positions.weight)
