@@ -167,15 +167,15 @@ def _memory() -> Iterator[Finding]:
 
 
 def sizes() -> dict[str, int]:
-    """The bytes of each size's weights, in float32, smallest first; empty where torch cannot be imported."""
+    """The bytes of the weights of BERT's sizes, in float32, smallest first; empty where torch cannot be imported."""
     try:
         import torch
 
-        from bertkit import family
+        from bertkit.family import bert
     except Exception:  # told by another check
         return {}
     with torch.device("meta"):
-        made = {name: family.encoder(name, 30_522).build() for name in family.sizes()}
+        made = {f"bert-{size}": bert.encoder(size).build() for size in bert.SIZES}
     found = {name: 4 * sum(x.numel() for x in encoder.parameters()) for name, encoder in made.items()}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 

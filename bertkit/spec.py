@@ -97,6 +97,36 @@ def from_json(data: Any) -> Any:
     return kind(**given)
 
 
+def difference(ours: Any, theirs: Any, where: str = "") -> str:
+    """Where two specs differ first, in words; empty where they do not.
+
+    >>> from bertkit.parts.feed import Feed
+    >>> difference({"feeds": (Feed(20), Feed(20))}, {"feeds": (Feed(20), Feed(24))})
+    'feeds[1].inner is 20, not 24'
+    >>> difference({"mlm": Feed(20)}, {})
+    'mlm is Feed, not nothing'
+    """
+    if ours == theirs:
+        return ""
+    if isinstance(ours, Spec) and type(ours) is type(theirs):
+        names = [field.name for field in dataclasses.fields(ours)]
+        pairs = [(f"{where}.{name}", getattr(ours, name), getattr(theirs, name)) for name in names]
+    elif isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        pairs = [(f"{where}.{key}", ours.get(key), theirs.get(key)) for key in dict.fromkeys((*ours, *theirs))]
+    elif isinstance(ours, tuple) and isinstance(theirs, tuple) and len(ours) == len(theirs):
+        pairs = [(f"{where}[{place}]", *pair) for place, pair in enumerate(zip(ours, theirs, strict=True))]
+    else:
+        verb = "counts" if isinstance(ours, tuple) and isinstance(theirs, tuple) else "is"
+        return f"{where.removeprefix('.')} {verb} {_shown(ours)}, not {_shown(theirs)}"
+    return next(filter(None, (difference(a, b, place) for place, a, b in pairs)))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return str(len(value))
+    return type(value).__name__ if isinstance(value, Spec) else "nothing" if value is None else repr(value)
+
+
 def _hints(kind: type[Spec]) -> dict[str, Any]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}

@@ -39,6 +39,15 @@ class Inputs:
         """The rows of [B, L, ...] that are tokens: [T, ...]."""
         return x[self.mask.bool()]
 
+    def without(self, id: int) -> Inputs:
+        """Another id in the place of this one, and this one under padding."""
+        examples = [
+            Example({**one.tokens, "ids": np.where(one.tokens["ids"] == id, id + 1, one.tokens["ids"])})
+            for one in self.examples
+        ]
+        ids = torch.where(self.ids == id, id + 1, self.ids)
+        return Inputs(examples, torch.where(self.mask.bool(), ids, id), self.segments, self.mask)
+
 
 def inputs(lengths: list[int], vocabulary: int, segments: int = 2, seed: int = 0) -> Inputs:
     random = np.random.default_rng(seed)
@@ -63,11 +72,13 @@ def save(model: transformers.PreTrainedModel, path: Path) -> Path:
     return path
 
 
-def gradients(network: NetworkModule) -> dict[str, Tensor]:
-    """Our gradients under Hugging Face's names."""
-    names = family_of("bert").names(network.spec)
+def gradients(network: NetworkModule, model_type: str = "bert", missing: bool = False) -> dict[str, Tensor]:
+    """Our gradients under Hugging Face's names; with `missing`, those of heads that were not asked may not be there."""
+    names = family_of(model_type).dialect.names(network.spec)
     out = {}
     for name, parameter in network.named_parameters():
+        if parameter.grad is None and missing:
+            continue
         assert parameter.grad is not None, f"no gradient reaches {name}"
         theirs = names.foreign(name)
         out |= dict(zip(theirs, parameter.grad.chunk(len(theirs)), strict=True))

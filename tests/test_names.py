@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bertkit.errors import BertkitError
-from bertkit.family import bert, families
+from bertkit.family import families
 from bertkit.names import Names
-from bertkit.parts.heads import Mlm, NextSentence, Pooler
 from bertkit.parts.network import Network
 
 TABLE = Names({"layers.{}.qkv": ("block.{}.q", "block.{}.k"), "norm": "LayerNorm.weight"})
@@ -49,11 +48,13 @@ def test_lookalikes_are_strangers(name: str) -> None:
 @pytest.mark.parametrize("name", families())
 def test_family_tables_go_both_ways_and_miss_nothing(name: str) -> None:
     family = families()[name]
-    network = Network(bert.encoder("tiny", 30), {"pooler": Pooler(), "mlm": Mlm(), "next_sentence": NextSentence()})
-    names = family.names(network)
+    encoder = min(family.sizes.values(), key=lambda size: size(30).width)(30)
+    config = family.config(Network(encoder))
+    network = Network(encoder, {head: filed.read(config) for head, filed in family.dialect.heads.items()})
+    names = family.dialect.names(network)
     parameters = [name for name, _ in network.build().named_parameters()]
     foreign = [theirs for ours in parameters for theirs in names.foreign(ours)]
     assert len(set(foreign)) == len(foreign)
     for ours in parameters:
         assert {names.own(theirs) for theirs in names.foreign(ours)} == {ours}
-    assert all(family.canonical(family.spell(network, theirs)) == theirs for theirs in foreign)
+    assert all(family.dialect.canonical(family.dialect.spell(network, theirs)) == theirs for theirs in foreign)

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
-from bertkit.errors import BertkitError, unknown
+from bertkit.errors import BertkitError, look_up
 from bertkit.family.contract import Family
 from bertkit.parts.encoder import Encoder
+
+
+class Size(NamedTuple):
+    """A network that can be made new."""
+
+    family: Family
+    build: Callable[[int], Encoder]
+    """the encoder for a vocabulary of so many tokens"""
 
 
 @cache
@@ -27,18 +37,22 @@ def family_of(model_type: object) -> Family:
     return families()[model_type]
 
 
-def sizes() -> list[str]:
-    """Every network that can be made new, as family-size.
+@cache
+def sizes() -> dict[str, Size]:
+    """Every network that can be made new, by family-size.
 
-    >>> sizes()
-    ['bert-base', 'bert-large', 'bert-medium', 'bert-mini', 'bert-small', 'bert-tiny']
+    >>> [name for name in sizes() if name.endswith("-mini")]
+    ['albert-mini', 'bert-mini', 'electra-mini', 'nezha-mini', 'roberta-mini', 'xlm-roberta-mini']
     """
-    return sorted(f"{family.model_type}-{size}" for family in families().values() for size in family.sizes)
+    every = [(one, size) for one in families().values() for size in one.sizes]
+    return dict(sorted((f"{one.model_type}-{size}", Size(one, one.sizes[size])) for one, size in every))
+
+
+def size_of(name: str) -> Size:
+    """What a name such as `bert-mini` stands for."""
+    return look_up("model", name, sizes())
 
 
 def encoder(name: str, vocabulary: int) -> Encoder:
     """The encoder behind a name such as `bert-mini`, for a vocabulary of so many tokens."""
-    if name not in sizes():
-        raise unknown("model", name, sizes())
-    model_type, _, size = name.rpartition("-")
-    return families()[model_type].sizes[size](vocabulary)
+    return size_of(name).build(vocabulary)

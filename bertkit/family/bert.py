@@ -11,31 +11,19 @@ The sizes below base are Google's "Well-Read Students Learn Better" (https://arx
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
 from bertkit.errors import BertkitError, look_up
-from bertkit.family.contract import ALONE, Config, Family
-from bertkit.names import Names
+from bertkit.family.contract import ALONE, Family
+from bertkit.family.dialect import Config, Dialect, Filed, Rows, classes, need, require_tied
 from bertkit.parts.attention import Attention
 from bertkit.parts.embed import Embed
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.feed import Feed
-from bertkit.parts.heads import (
-    Choice,
-    Classify,
-    Head,
-    Labelled,
-    Mlm,
-    MultiLabel,
-    NextSentence,
-    Pooler,
-    Regress,
-    Span,
-    Tag,
-)
+from bertkit.parts.heads import Head, Mlm, NextSentence, Pooler, Span
 from bertkit.parts.network import Network
+from bertkit.parts.positions import Learned, Positions
 
 SIZES = {
     "tiny": (2, 128),
@@ -79,120 +67,67 @@ ACTIVATIONS = {
 }
 """Hugging Face's names for activations -> ours; the first that fits is the one we write"""
 
-ARCHITECTURES: dict[str, tuple[str, ...]] = {
-    "BertForSequenceClassification": ("pooler", "classify"),
-    "BertForMultipleChoice": ("pooler", "choice"),
-    "BertForTokenClassification": ("tag",),
-    "BertForQuestionAnswering": ("span",),
-    "BertForPreTraining": ("pooler", "mlm", "next_sentence"),
-    "BertForNextSentencePrediction": ("pooler", "next_sentence"),
-    "BertForMaskedLM": ("mlm",),
-    "BertModel": ("pooler",),
-}
-"""Hugging Face's classes and the heads each has; a network is written as the first whose heads it has"""
-
-PROBLEMS: dict[str, type[Classify] | type[MultiLabel] | type[Regress]] = {
-    "single_label_classification": Classify,
-    "multi_label_classification": MultiLabel,
-    "regression": Regress,
-}
-"""`problem_type` of a sequence classifier; where it is silent, one label means regression"""
-
 
 def read_encoder(config: Config) -> Encoder:
     """The encoder that a config.json describes."""
-    for key, wanted in {
-        "position_embedding_type": "absolute",
-        "is_decoder": False,
-    }.items():
+    require_plain(config, "BERT")
+    return read_stack(config, Learned(config.get("max_position_embeddings", 512)))
+
+
+def require_plain(config: Config, name: str) -> None:
+    """Refuse settings that change the arithmetic in a way that is not read."""
+    for key, wanted in {"position_embedding_type": "absolute", "is_decoder": False}.items():
         if config.get(key, wanted) != wanted:
-            raise BertkitError(f"{key} is {config[key]!r}: BERT is read with {wanted!r} only")
+            raise BertkitError(f"{key} is {config[key]!r}: {name} is read with {wanted!r} only")
+
+
+def read_stack(config: Config, positions: Positions, embedding: int | None = None, **settings: Any) -> Encoder:
+    """Layers that are alike, on embeddings that know these positions and are so wide unless the config says it."""
     width, heads = need(config, "hidden_size"), need(config, "num_attention_heads")
     if width % heads:
         raise BertkitError(f"hidden_size {width} cannot be shared among num_attention_heads {heads}")
     dropout, epsilon = config.get("hidden_dropout_prob", 0.1), config.get("layer_norm_eps", 1e-12)
     embed = Embed(
         vocabulary=need(config, "vocab_size"),
-        width=config.get("embedding_size", width),
-        positions=config.get("max_position_embeddings", 512),
+        width=config.get("embedding_size", embedding or width),
+        positions=positions,
         segments=config.get("type_vocab_size", 2),
         dropout=dropout,
         epsilon=epsilon,
     )
     attention = Attention(heads, width // heads, dropout, config.get("attention_probs_dropout_prob", 0.1), epsilon)
     feed = Feed(need(config, "intermediate_size"), activation(config), dropout, epsilon)
-    layers = need(config, "num_hidden_layers")
-    return stack(layers, width, embed, attention, feed, spread=config.get("initializer_range", 0.02))
-
-
-def read_heads(config: Config, names: frozenset[str]) -> dict[str, Head]:
-    """The heads whose names a file holds. `classifier` serves three of them: the config says which it is."""
-    heads: dict[str, Head] = {}
-    if "bert.pooler.dense.weight" in names:
-        heads["pooler"] = Pooler()
-    if "cls.predictions.transform.dense.weight" in names:
-        if config.get("tie_word_embeddings", True) is not True:
-            raise BertkitError(
-                f"tie_word_embeddings is {config['tie_word_embeddings']!r}: a masked language model's output is read "
-                f"as the token table only. {ALONE}"
-            )
-        heads["mlm"] = Mlm(activation(config), config.get("layer_norm_eps", 1e-12))
-    if "cls.seq_relationship.weight" in names:
-        heads["next_sentence"] = NextSentence()
-    if "qa_outputs.weight" in names:
-        heads["span"] = Span()
-    if "classifier.weight" in names:
-        heads.update(_read_classifier(config))
-    return heads
-
-
-def _read_classifier(config: Config) -> dict[str, Head]:
-    said = config.get("architectures")
-    architecture = said[0] if isinstance(said, list) and said else None
-    dropout = config.get("classifier_dropout")
-    dropout = config.get("hidden_dropout_prob", 0.1) if dropout is None else dropout
-    if architecture == "BertForMultipleChoice":
-        return {"choice": Choice(dropout)}
-    labels = read_labels(config)
-    if architecture == "BertForTokenClassification":
-        return {"tag": Tag(labels, dropout)}
-    if architecture != "BertForSequenceClassification":
-        return {}  # somebody's own head that happens to be called so: left, and said
-    problem = config.get("problem_type")
-    silent = Regress if len(labels) == 1 else Classify
-    kind = silent if problem is None else look_up("problem_type", problem, PROBLEMS)
-    return {"regress" if kind is Regress else "classify": kind(labels, dropout)}
-
-
-def read_labels(config: Config) -> tuple[str, ...]:
-    """The label names in the order of their ids."""
-    table = config.get("id2label")
-    if table is None:
-        return tuple(f"LABEL_{index}" for index in range(need(config, "num_labels") if "num_labels" in config else 2))
-    if not isinstance(table, dict) or {str(key) for key in table} != {str(index) for index in range(len(table))}:
-        raise BertkitError("id2label must name every id from 0 on, each once")
-    return tuple(str(table[key]) for key in sorted(table, key=int))
+    spread = config.get("initializer_range", 0.02)
+    return stack(need(config, "num_hidden_layers"), width, embed, attention, feed, spread=spread, **settings)
 
 
 def write(network: Network) -> dict[str, Any]:
-    """config.json for a network whose layers are alike."""
+    """config.json, taken from the first layer."""
     spec = network.encoder
-    attention, feed, embed = spec.attentions[0], spec.feeds[0], spec.embed
-    if stack(len(spec.order), spec.width, embed, attention, feed, spread=spec.spread) != spec:
-        raise BertkitError("Hugging Face's BERT has equal layers, each its own; this encoder cannot be written as one")
-    if attention.heads * attention.head != spec.width or {feed.epsilon, attention.epsilon} != {embed.epsilon}:
-        raise BertkitError("Hugging Face's BERT has heads that share its width and one layer_norm_eps everywhere")
-    if not attention.dropout == feed.dropout == embed.dropout:
-        raise BertkitError("Hugging Face's BERT has one hidden_dropout_prob; this encoder has several")
-    if any(head != Mlm(feed.activation, embed.epsilon) for head in network.heads.values() if isinstance(head, Mlm)):
-        raise BertkitError("Hugging Face's BERT has one hidden_act and layer_norm_eps for encoder and Mlm head")
-    rivals = [name for name in network.heads if look_up("head", name, HEAD_NAMES).get("dense") == "classifier"]
-    if len(rivals) > 1:
-        raise BertkitError(f"Hugging Face's files have one place for {' and '.join(rivals)}: keep one of them")
-    names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-    config: dict[str, Any] = {
-        "architectures": [architecture(network)],
+    config = write_encoder(spec) | {
+        "architectures": [DIALECT.architecture(network)],
         "model_type": "bert",
+        "max_position_embeddings": learned(spec).rows,
+        "position_embedding_type": "absolute",
+    }
+    if spec.embed.width != spec.width:
+        config["embedding_size"] = spec.embed.width
+    return config | DIALECT.write_heads(network)
+
+
+def learned(spec: Encoder) -> Learned:
+    """The table of positions, which there must be."""
+    positions = spec.embed.positions
+    if not isinstance(positions, Learned):
+        raise BertkitError(f"this family learns its positions; here is {type(positions).__name__}")
+    return positions
+
+
+def write_encoder(spec: Encoder) -> dict[str, Any]:
+    """What all families say of theirs in config.json, taken from the first layer."""
+    attention, feed, embed = spec.attentions[0], spec.feeds[0], spec.embed
+    names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+    return {
         "vocab_size": embed.vocabulary,
         "hidden_size": spec.width,
         "num_hidden_layers": len(spec.order),
@@ -201,36 +136,11 @@ def write(network: Network) -> dict[str, Any]:
         "hidden_act": names[feed.activation],
         "hidden_dropout_prob": embed.dropout,
         "attention_probs_dropout_prob": attention.look_dropout,
-        "max_position_embeddings": embed.positions,
         "type_vocab_size": embed.segments,
         "initializer_range": spec.spread,
         "layer_norm_eps": embed.epsilon,
-        "position_embedding_type": "absolute",
         "tie_word_embeddings": True,
     }
-    if embed.width != spec.width:
-        config["embedding_size"] = embed.width
-    for head in network.heads.values():
-        config.update(_write_head(head))
-    return config
-
-
-def _write_head(head: Head) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    if isinstance(head, (Classify, MultiLabel, Regress)):
-        config["problem_type"] = next(name for name, kind in PROBLEMS.items() if kind is type(head))
-    if isinstance(head, Labelled):
-        config["id2label"] = {str(index): label for index, label in enumerate(head.labels)}
-        config["label2id"] = {label: index for index, label in enumerate(head.labels)}
-    if isinstance(head, (Labelled, Choice)):
-        config["classifier_dropout"] = head.dropout
-    return config
-
-
-def architecture(network: Network) -> str:
-    """The class of Hugging Face's that has this network's heads."""
-    there = {"classify" if name == "regress" else name for name in network.heads}
-    return next((name for name, heads in ARCHITECTURES.items() if there.issuperset(heads)), "BertModel")
 
 
 def activation(config: Config) -> str:
@@ -238,18 +148,15 @@ def activation(config: Config) -> str:
     return look_up("hidden_act", config.get("hidden_act", "gelu"), ACTIVATIONS)
 
 
-def need(config: Config, key: str) -> int:
-    """A size that a config must state."""
-    value = config.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**24:
-        given = f"is {value!r}" if key in config else "is missing"
-        raise BertkitError(f"{key} {given}: it must be a whole number from 1 to {2**24 - 1}")
-    return value
+def read_mlm(config: Config) -> Head:
+    """A masked language model that bends as the encoder does."""
+    require_tied(config, ALONE)
+    return Mlm(activation(config), config.get("layer_norm_eps", 1e-12))
 
 
 # Hugging Face's weight names ────────────────────────────────────────────────────────────────────────────────────────
 
-ENCODER_NAMES: dict[str, str | tuple[str, ...]] = {
+ENCODER_NAMES: Rows = {
     "encoder.embed.tokens.weight": "bert.embeddings.word_embeddings.weight",
     "encoder.embed.positions.weight": "bert.embeddings.position_embeddings.weight",
     "encoder.embed.segments.weight": "bert.embeddings.token_type_embeddings.weight",
@@ -276,53 +183,34 @@ ENCODER_NAMES: dict[str, str | tuple[str, ...]] = {
     },
 }
 
-HEAD_NAMES: dict[str, dict[str, str]] = {
-    "pooler": {"dense": "bert.pooler.dense"},
-    "mlm": {"transform": "cls.predictions.transform.dense", "norm": "cls.predictions.transform.LayerNorm"},
-    "next_sentence": {"dense": "cls.seq_relationship"},
-    "span": {"dense": "qa_outputs"},
-    **{name: {"dense": "classifier"} for name in ("classify", "regress", "choice", "tag")},
+MLM_NAMES = {
+    "transform": "cls.predictions.transform.dense",
+    "norm": "cls.predictions.transform.LayerNorm",
+    "bias": "cls.predictions.bias",
 }
-"""each a matrix and its bias; the masked language model has one more bias, on the vocabulary"""
 
-
-def names(network: Network) -> Names:
-    """The table for an encoder and the heads a network has."""
-    rows = dict(ENCODER_NAMES)
-    for head in network.heads:
-        for ours, theirs in HEAD_NAMES[head].items():
-            rows |= {f"heads.{head}.{ours}.{kind}": f"{theirs}.{kind}" for kind in ("weight", "bias")}
-        if head == "mlm":
-            rows["heads.mlm.bias"] = "cls.predictions.bias"
-    return Names(rows)
-
-
-_BARE = re.compile(r"(embeddings|encoder|pooler)\.")
-_IGNORED = frozenset({"bert.embeddings.position_ids", "bert.embeddings.token_type_ids"})
-"""counters that old versions saved"""
-
-TIED = {
-    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
-}
-"""names that some files give to a tensor once more"""
-
-
-def canonical(name: str) -> str:
-    """One spelling: no `module.`, always `bert.`, no `gamma` and `beta`; empty for what carries nothing.
-
-    >>> canonical("module.encoder.layer.0.output.LayerNorm.gamma")
-    'bert.encoder.layer.0.output.LayerNorm.weight'
-    """
-    name = name.removeprefix("module.")
-    name = f"bert.{name}" if _BARE.match(name) else name
-    name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-    return "" if name in _IGNORED else name
-
-
-def spell(network: Network, name: str) -> str:
-    """An encoder alone is written without its prefix, as Hugging Face's BertModel writes itself."""
-    return name.removeprefix("bert.") if architecture(network) == "BertModel" else name
+DIALECT = Dialect(
+    prefix="bert.",
+    classes=classes(
+        "Bert",
+        {
+            "PreTraining": ("pooler", "mlm", "next_sentence"),
+            "NextSentencePrediction": ("pooler", "next_sentence"),
+            "MaskedLM": ("mlm",),
+        },
+    ),
+    encoder=ENCODER_NAMES,
+    heads={
+        "pooler": Filed({"dense": "bert.pooler.dense"}, lambda config: Pooler()),
+        "mlm": Filed(MLM_NAMES, read_mlm),
+        "next_sentence": Filed({"dense": "cls.seq_relationship"}, lambda config: NextSentence()),
+        "span": Filed({"dense": "qa_outputs"}, lambda config: Span()),
+    },
+    tied={
+        "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+)
 
 
 def unopenable(network: Network) -> str:
@@ -336,14 +224,8 @@ def unopenable(network: Network) -> str:
 FAMILY = Family(
     model_type="bert",
     sizes={size: partial(encoder, size) for size in SIZES},
+    dialect=DIALECT,
     read_encoder=read_encoder,
-    read_heads=read_heads,
     write=write,
-    names=names,
-    canonical=canonical,
-    tied=TIED,
-    spell=spell,
-    ours=lambda name: name.startswith("bert."),
-    layers=lambda config: need(config, "num_hidden_layers"),
     unopenable=unopenable,
 )

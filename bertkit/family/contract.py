@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bertkit.names import Names
+from bertkit.errors import BertkitError
+from bertkit.family.dialect import Config, Dialect, need
 from bertkit.parts.encoder import Encoder
-from bertkit.parts.heads import Head
 from bertkit.parts.network import Network
+from bertkit.spec import difference
 
-Config = Mapping[str, Any]
-"""A foreign config.json."""
 ALONE = "To use the encoder alone: transformers.AutoModel.from_pretrained(OLD).save_pretrained(NEW)"
 """how to go on without a head that is not read"""
 
@@ -25,21 +24,26 @@ class Family:
     """`model_type` in config.json, and the first half of names such as bert-base"""
     sizes: Mapping[str, Callable[[int], Encoder]]
     """size -> the encoder for a vocabulary of so many tokens"""
+    dialect: Dialect
+    """names of weights and heads"""
     read_encoder: Callable[[Config], Encoder]
-    read_heads: Callable[[Config, frozenset[str]], dict[str, Head]]
-    """the heads that a file with these (canonical) names holds"""
     write: Callable[[Network], dict[str, Any]]
-    """config.json, or a BertkitError where Hugging Face has no way to say it"""
-    names: Callable[[Network], Names]
-    canonical: Callable[[str], str]
-    """the name as the table knows it: old spellings and lost prefixes repaired"""
-    tied: Mapping[str, str]
-    """canonical names of copies -> the tensor each must equal"""
-    spell: Callable[[Network, str], str]
-    """the canonical name as Hugging Face's class for this network writes it"""
-    ours: Callable[[str], bool]
-    """whether a canonical name must be understood (the encoder's own), or may be a stranger's head"""
-    layers: Callable[[Config], int]
-    """how many layers the config promises, read before anything is built"""
+    """config.json, as well as it can say it: `config` finds what is not said"""
+    layers: Callable[[Config], int] = lambda config: need(config, "num_hidden_layers")
+    """how many layers the weights must have by the config, read before anything is built"""
+    numbered: str = r"\.layer\.(\d{1,9})\."
+    """where a weight's name has the number of its layer"""
     unopenable: Callable[[Network], str] = lambda network: ""
     """why Hugging Face's class cannot open what `write` describes; empty where it can"""
+
+    def config(self, network: Network) -> dict[str, Any]:
+        """config.json of a network; refused where it would be read as another one."""
+        written, names = self.write(network), self.dialect.names(network).rows.values()
+        spelled = frozenset(name for row in names for name in ((row,) if isinstance(row, str) else row))
+        read = Network(self.read_encoder(written), self.dialect.read_heads(written, spelled))
+        found = difference(network, read)
+        if found:
+            raise BertkitError(
+                f"files of {self.model_type} cannot say this network: {found}, which is how it would be read again"
+            )
+        return written

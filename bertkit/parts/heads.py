@@ -8,14 +8,15 @@ Letters: B rows · W width · E width of the embedding table · V vocabulary · 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, look_up
+from bertkit.parts.dense import ACTIVATIONS as BENDS
 from bertkit.parts.encoder import EncoderModule
 from bertkit.parts.feed import ACTIVATIONS
 from bertkit.parts.init import Linear
@@ -39,23 +40,37 @@ class Head(Spec):
 
 @dataclass(frozen=True)
 class Pooler(Head):
-    """tanh of a matrix on the first token: the vector that next-sentence prediction trains and classifiers read."""
+    """A bent matrix on the first token: the vector that next-sentence prediction trains and classifiers read."""
 
     reads = "first"
 
+    activation: str = "tanh"
+    dropout: Rate = 0.0
+    """on the first token"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        look_up("activation", self.activation, BENDS)
+
     def build(self, encoder: EncoderModule) -> nn.Module:
-        return PoolerModule(encoder.spec.width)
+        return PoolerModule(self, encoder.spec.width)
+
+    def filled_by(self, stored: Head) -> Head | None:
+        # how it bends was learned with its weights
+        return replace(self, activation=stored.activation) if isinstance(stored, Pooler) else None
 
 
 class PoolerModule(nn.Module):
     """[B, W] -> [B, W]."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, spec: Pooler, width: int) -> None:
         super().__init__()
+        self.dropout = nn.Dropout(spec.dropout)
         self.dense = Linear(width, width)
+        self.bend = BENDS[spec.activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(self.dense(x))
+        return self.bend(self.dense(self.dropout(x)))
 
 
 @dataclass(frozen=True)
@@ -103,13 +118,44 @@ class MlmModule(nn.Module):
 
 
 @dataclass(frozen=True)
+class Detect(Head):
+    """Of every token, how likely it is that another stood there (ELECTRA): [..., W] -> [...]."""
+
+    reads = "tokens"
+
+    activation: str = "gelu"
+
+    def build(self, encoder: EncoderModule) -> nn.Module:
+        return DetectModule(self, encoder.spec.width)
+
+    def filled_by(self, stored: Head) -> Head | None:
+        return stored if isinstance(stored, Detect) else None  # how it bends was learned with its weights
+
+
+class DetectModule(nn.Module):
+    """One number from a bent matrix: [..., W] -> [...]."""
+
+    def __init__(self, spec: Detect, width: int) -> None:
+        super().__init__()
+        self.dense = Linear(width, width)
+        self.bend = ACTIVATIONS[spec.activation]
+        self.out = Linear(width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(self.bend(self.dense(x))).squeeze(-1)
+        return out
+
+
+@dataclass(frozen=True)
 class NextSentence(Head):
     """Does B follow A? Label 0 says it does, as in Google's data."""
 
     reads = "pooled"
 
+    dropout: Rate = 0.0
+
     def build(self, encoder: EncoderModule) -> nn.Module:
-        return MatrixModule(encoder.spec.width, 2, dropout=0.0)
+        return MatrixModule(encoder.spec.width, 2, self.dropout)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def load(source: Source, heads: Mapping[str, Head] | None = None) -> tuple[Netwo
     canonical = _canonical(source, family)
     with about(source.settings):
         _check_layers(family, config, canonical)
-        whole = Network(family.read_encoder(config), family.read_heads(config, frozenset(canonical)))
+        whole = Network(family.read_encoder(config), family.dialect.read_heads(config, frozenset(canonical)))
     wanted = dict(whole.heads if heads is None else heads)
     fitting = {name: wanted[name].filled_by(stored) for name, stored in whole.heads.items() if name in wanted}
     taken = {name: head for name, head in fitting.items() if head}
@@ -108,14 +108,14 @@ def _canonical(source: Source, family: Family) -> dict[str, str]:
     found: dict[str, str] = {}
     tensors = source.tensors
     for name in tensors.names:
-        spelled = family.canonical(source.spell(name))
+        spelled = family.dialect.canonical(source.spell(name))
         if spelled in found:
             raise BertkitError(
                 f"{source.directory}: {found[spelled]} and {name} are both {spelled}: only one can be right"
             )
         if spelled:
             found[spelled] = name
-    for copy, original in family.tied.items():
+    for copy, original in family.dialect.tied.items():
         if copy not in found:
             continue
         twin = found.pop(copy)
@@ -136,8 +136,8 @@ def _sources(
     """
     with torch.device("meta"):
         shapes = {name: tuple(parameter.shape) for name, parameter in whole.build().named_parameters()}
-    plan = family.names(whole).plan(shapes, canonical, str(source.directory))
-    strange = [name for name in plan.left if family.ours(name)]
+    plan = family.dialect.names(whole).plan(shapes, canonical, str(source.directory))
+    strange = [name for name in plan.left if family.dialect.owns(name)]
     if strange:
         raise BertkitError(f"{source.directory}: no part of {family.model_type} is called {', '.join(strange[:3])}")
     sources = {name: tuple(canonical[part] for part in parts) for name, parts in plan.sources.items()}
@@ -151,7 +151,7 @@ def write(network: NetworkModule, config: Mapping[str, Any], directory: Path, sh
     family = family_of(config.get("model_type", "bert"))
     kept = {key: value for key, value in config.items() if key not in _NOT_KEPT}
     dtype = str(network.encoder.embed.tokens.weight.dtype).removeprefix("torch.")
-    written = {**kept, **family.write(network.spec), "dtype": dtype}
+    written = {**kept, **family.config(network.spec), "dtype": dtype}
     text = json.dumps(written, indent=2, sort_keys=True, ensure_ascii=False)
     (directory / CONFIG).write_text(text + "\n", encoding="utf-8")
     files.write(foreign(network, family), directory, shard_bytes)
@@ -159,18 +159,18 @@ def write(network: NetworkModule, config: Mapping[str, Any], directory: Path, sh
 
 def foreign(network: NetworkModule, family: Family) -> dict[str, Tensor]:
     """Our parameters under foreign names; matrices that we keep as one are taken apart."""
-    names = family.names(network.spec)
+    names = family.dialect.names(network.spec)
     out: dict[str, Tensor] = {}
     for name, parameter in network.named_parameters():
-        theirs = [family.spell(network.spec, part) for part in names.foreign(name)]
+        theirs = [family.dialect.spell(network.spec, part) for part in names.foreign(name)]
         out |= dict(zip(theirs, parameter.detach().cpu().chunk(len(theirs)), strict=True))
     return out
 
 
 def _check_layers(family: Family, config: Mapping[str, Any], names: Mapping[str, str]) -> None:
     """Compare layer counts first: the message is the plainest, and no config can ask for a million layers."""
-    ours = (name for name in names if family.ours(name))
-    numbers = {int(match[1]) for name in ours if (match := re.search(r"\.layer\.(\d{1,9})\.", name))}
+    ours = (name for name in names if family.dialect.owns(name))
+    numbers = {int(match[1]) for name in ours if (match := re.search(family.numbered, name))}
     said, there = family.layers(config), len(numbers)
     if said != there:
         raise BertkitError(

@@ -23,8 +23,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, about
 from bertkit.family import family_of
+from bertkit.family.contract import Family
 from bertkit.parts.heads import Head
 from bertkit.parts.network import NetworkModule
 from bertkit.weights import bundle, directory
@@ -84,6 +85,8 @@ def read(path: Path, heads: Mapping[str, Head] | None = None) -> tuple[NetworkMo
         )
     said = read_json(path / CONFIG)
     config = _from_google(said, file.shapes)
+    with about(path / CONFIG):
+        _bert(config)
     if said.get("hidden_act", "gelu") == "gelu":
         log.info(
             "%s: hidden_act 'gelu' is read as the tanh approximation. Google's first files, of 2018, are computed with "
@@ -98,13 +101,21 @@ def write(network: NetworkModule, config: Mapping[str, Any], path: Path) -> None
 
     What only our reader will heed is logged.
     """
-    family = family_of(config.get("model_type", "bert"))
-    said = _to_google(family.write(network.spec))
+    family = _bert(config)
+    said = _to_google(family.config(network.spec))
     (path / CONFIG).write_text(json.dumps(said, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
-    tensors = {to_google(family.canonical(name)): x for name, x in directory.foreign(network, family).items()}
+    tensors = {to_google(family.dialect.canonical(name)): x for name, x in directory.foreign(network, family).items()}
     bundle.write(_Variables(tensors), path / CHECKPOINT)
     for note in _notes(said):
         log.warning("%s: %s", CONFIG, note)
+
+
+def _bert(config: Mapping[str, Any]) -> Family:
+    """BERT, or a refusal: the variables of other families have other names."""
+    kind = config.get("model_type", "bert")
+    if kind != "bert":
+        raise BertkitError(f"model_type is {kind!r}, but Google's checkpoints are read and written for bert only")
+    return family_of(kind)
 
 
 def find(path: Path) -> Path:

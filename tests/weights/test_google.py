@@ -21,6 +21,7 @@ from bertkit.parts.embed import Embed
 from bertkit.parts.feed import Feed
 from bertkit.parts.heads import Choice, Classify, Head, Mlm, MultiLabel, NextSentence, Pooler, Regress, Span, Tag
 from bertkit.parts.network import Network, NetworkModule
+from bertkit.parts.positions import Learned
 from bertkit.runtime.stream import example
 from bertkit.text import Tokenizer
 from bertkit.weights import bundle, directory, google
@@ -38,7 +39,7 @@ def tiny(
     spec = bert.stack(
         2,
         16,
-        Embed(30, embed, 12, epsilon=epsilon),
+        Embed(30, embed, Learned(12), epsilon=epsilon),
         Attention(2, 8, epsilon=epsilon),
         Feed(24, activation, epsilon=epsilon),
     )
@@ -84,7 +85,7 @@ def test_every_variable_of_a_real_checkpoint_has_its_place() -> None:
     assert str(model.report) == "took encoder, pooler, mlm; left none; made new none"
     stored = variables(path)
     named = directory.foreign(model.network, family_of("bert"))
-    ours = {google.to_google(bert.canonical(name)): tensor.numpy() for name, tensor in named.items()}
+    ours = {google.to_google(bert.DIALECT.canonical(name)): tensor.numpy() for name, tensor in named.items()}
     assert ours.keys() == stored.keys()
     for name, array in stored.items():
         turned = array.T if name.endswith("kernel") else array
@@ -278,7 +279,7 @@ def test_another_epsilon_is_kept_and_said(tmp_path: Path, caplog: pytest.LogCapt
         ),
         ({"vocab_size": 31}, r"word_embeddings is \[30, 8\]"),
         ({"embedding_size": ...}, "embedding_hidden_mapping_in"),
-        ({"model_type": "albert"}, "bert_config.json: model_type 'albert' is not supported"),
+        ({"model_type": "albert"}, "bert_config.json: model_type is 'albert', but Google's checkpoints are"),
     ],
 )
 def test_settings_that_disagree(change: dict[str, Any], message: str, tmp_path: Path) -> None:
