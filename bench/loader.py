@@ -26,10 +26,10 @@ from bertkit.corpus import build, source
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
 from bertkit.corpus.inputs import SentencePairs
+from bertkit.objectives.learner import Learner
 from bertkit.text import Tokenizer
 from bertkit.train import loop
 from bertkit.train.feed import Feed, Place, Reading, portions
-from bertkit.train.learner import Learner
 from bertkit.train.optimizer import Adam
 from bertkit.weights.find import find
 

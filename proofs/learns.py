@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from bertkit import artifact, model
 from bertkit.batch import Batch, Example, collate
 from bertkit.model import Model
+from bertkit.objectives.learner import Learner
 from bertkit.objectives.objective import Asked, Objective
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Classify, Head, Pooler
@@ -41,7 +42,6 @@ from bertkit.text import Tokenizer
 from bertkit.train import loop
 from bertkit.train.exam import examine
 from bertkit.train.journal import lines
-from bertkit.train.learner import Learner
 from bertkit.train.material import CORPUS, Data
 from bertkit.train.optimizer import Adam
 from bertkit.train.recipe import read
@@ -54,7 +54,7 @@ CLAIM = (
     "text its masked-token loss is well below the unigram entropy and it judges next sentences clearly better than "
     "chance, and fine-tuned on 2,000 rows of SST-2 it beats the same network from random weights"
 )
-_TRAIN = ("loop", "learner", "optimizer", "schedule", "feed", "neighbours")
+_TRAIN = ("loop", "optimizer", "schedule", "feed", "neighbours")
 COVERS = (
     *(f"bertkit/train/{name}.py" for name in _TRAIN),
     *("bertkit/parts/surprise.py", "bertkit/parts/dropout.py", "bertkit/objectives"),
@@ -302,7 +302,7 @@ def fine_tuned(tokenizer: Tokenizer, known: dict[str, nn.Parameter], sst2: Sst2,
 
 def _accuracy(made: Model, rows: Labelled) -> float:
     batches = [_batch(made, rows[at : at + 64]) for at in range(0, len(rows), 64)]
-    return examine(made, Sentiment(), batches).right["sentiment"]
+    return examine(Learner(made.network, Sentiment()), batches).right["sentiment"]
 
 
 def _batch(made: Model, rows: Sequence[tuple[str, int]]) -> Batch:

@@ -5,11 +5,13 @@ It answers four questions: how examples are changed (`corrupt`, NumPy, in worker
 a sum over these answers). A sum divided by its own count over a whole step is a true mean, however the step was cut
 into smaller batches and shared among processes.
 
-Objectives add up: `Sop() + MaskedLm()` runs the encoder once. Those that move tokens come first.
+Objectives add up: `Sop() + MaskedLm()` runs the encoder once. Those that move tokens come first. One that needs more
+than one network says so by a `learner` of its own, and stands alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +20,7 @@ from torch import Tensor
 from bertkit.batch import Batch
 from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
+from bertkit.objectives.learner import Learner
 from bertkit.objectives.mask import Vocabulary
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Head
@@ -50,6 +53,19 @@ class Objective(Spec):
         """The lexicons whose phrases it must know."""
         return ()
 
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """What a question's mean loss counts in the sum of all; 1 where nothing is said."""
+        return {}
+
+    def weighed(self, losses: Mapping[str, float]) -> float:
+        """The sum of mean losses by question."""
+        return sum(self.weights.get(name, 1.0) * loss for name, loss in losses.items())
+
+    def learner(self, network: NetworkModule) -> Learner:
+        """The network and all else that learns with it."""
+        return Learner(network, self)
+
     def heads(self, encoder: Encoder) -> dict[str, Head]:
         """The heads that it needs on an encoder, by name; objectives share those of the same name."""
         raise NotImplementedError
@@ -81,6 +97,9 @@ class Sum(Objective):
             raise BertkitError(
                 f"{twice[0]} is in {' + '.join(names)} more than once: an objective is asked once. Take one away"
             )
+        alone = [type(part).__name__ for part in self.parts if type(part).learner is not Objective.learner]
+        if alone:
+            raise BertkitError(f"{alone[0]} has networks of its own and cannot be part of a sum: let it stand alone")
 
     @property
     def terms(self) -> tuple[Objective, ...]:

@@ -7,6 +7,7 @@ short sentences in which one word is hidden, for people to read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ import torch
 from bertkit.batch import Batch
 from bertkit.corpus.chance import below, key, number
 from bertkit.corpus.corpus import Corpus
-from bertkit.model import Model
-from bertkit.objectives.objective import Asked, Objective
+from bertkit.objectives.learner import Learner
+from bertkit.objectives.objective import Asked
 
 SHORTEST, LONGEST = 6, 24
 """tokens of a sentence that is shown"""
@@ -40,14 +41,18 @@ class Result(NamedTuple):
     right: dict[str, float]
 
 
-def examine(model: Model, objective: Objective, batches: Sequence[Batch]) -> Result:
-    """What comes of the questions of these batches, together."""
+def examine(learner: Learner, batches: Sequence[Batch], device: torch.device | str = "cpu") -> Result:
+    """What comes of the questions of these batches, together. Whoever draws on the way draws the same every time."""
     sums: dict[str, list[float]] = {}
-    with torch.inference_mode(), model.network.evaluating():
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode())
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        torch.manual_seed(0)
+        for network in learner.networks.values():
+            stack.enter_context(network.evaluating())
         for batch in batches:
-            batch = batch.to(model.device)
-            asked: dict[str, Asked] = objective.loss(model.network, model.network(batch), batch)
-            for name, count in objective.counts(batch).items():
+            asked: dict[str, Asked] = learner(batch.to(device))
+            for name, count in learner.objective.counts(batch).items():
                 found = sums.setdefault(name, [0.0, 0.0, 0.0])
                 for place, value in enumerate((float(asked[name].loss), float(asked[name].right), float(count))):
                     found[place] += value

@@ -26,13 +26,11 @@ class Learned:
     """the mean of each question"""
     right: Mapping[str, float]
     """the share of right answers to each"""
+    loss: float
+    """their sum, each with its weight: what becomes smaller"""
     norm: float
     """the length of the gradient before it was clipped"""
     tokens: int
-
-    @property
-    def loss(self) -> float:
-        return sum(self.losses.values())
 
 
 def step(
@@ -54,6 +52,7 @@ def step(
     precision = precision or Precision(device=member.device)
     counts = _added([objective.counts(batch) for batch in batches])
     names = sorted(counts)
+    weights = {name: objective.weights.get(name, 1.0) for name in names}
     totals = member.sum(torch.tensor([counts[name] for name in names] + [sum(map(_tokens, batches))]))
     total = dict(zip(names, totals.tolist(), strict=False))
 
@@ -63,7 +62,7 @@ def step(
         with keeping(learner, place + 1 < len(batches)):
             with precision.multiplying():
                 asked = learner(batch.to(member.device))
-                loss = sum(asked[name].loss / max(total[name], 1) for name in names)
+                loss = sum(weights[name] * asked[name].loss / max(total[name], 1) for name in names)
             precision.backward(loss * member.world)  # processes take the mean of their gradients
         sums += torch.stack([torch.stack([asked[name][part].detach() for name in names]) for part in (0, 1)])
 
@@ -72,7 +71,8 @@ def step(
 
     sums = member.sum(sums) / totals[: len(names)].clamp(min=1)
     losses, right = (dict(zip(names, row, strict=True)) for row in sums.tolist())
-    return Learned(losses, right, float(whole({"norm": norm})["norm"]), int(totals[-1]))
+    loss = objective.weighed(losses)
+    return Learned(losses, right, loss, float(whole({"norm": norm})["norm"]), int(totals[-1]))
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from bertkit.parts.network import NetworkModule
+from bertkit.objectives.learner import Learner
 
 
 class Member(NamedTuple):
@@ -70,12 +70,13 @@ def joined() -> Iterator[Member]:
         distributed.destroy_process_group()
 
 
-def shard(network: NetworkModule, member: Member) -> None:
+def shard(learner: Learner, member: Member) -> None:
     """Leave each process a part of every matrix; a block is whole only while it computes."""
     mesh = init_device_mesh(member.device.type, (member.world,))
-    for block in (*network.encoder.attentions, *network.encoder.feeds):
-        fully_shard(block, mesh=mesh)
-    fully_shard(network, mesh=mesh)  # the tables and heads, which the loss needs after the encoder is done
+    for network in learner.networks.values():
+        for block in (*network.encoder.attentions, *network.encoder.feeds):
+            fully_shard(block, mesh=mesh)
+    fully_shard(learner, mesh=mesh)  # tables and heads, which the loss needs after encoders are done, or networks share
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from bertkit import objectives
 from bertkit.corpus.inputs import Inputs
 from bertkit.errors import BertkitError, about, look_up, unknown
 from bertkit.objectives.masked_lm import MaskedLm
@@ -27,6 +28,8 @@ from bertkit.train.compute import Compute
 from bertkit.train.material import Data
 from bertkit.train.optimizer import Adam, Optimizer
 from bertkit.train.schedule import Linear, Schedule
+
+objectives.learn_parts()
 
 Seed = Annotated[int, Bounds(0, 2**63)]
 Many = Annotated[int, Bounds(1, 2**40)]

@@ -19,7 +19,7 @@ import math
 import platform
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -38,6 +38,7 @@ from bertkit.corpus.examples import Examples
 from bertkit.corpus.repeats import repeated
 from bertkit.errors import BertkitError, about
 from bertkit.model import Model
+from bertkit.objectives.learner import Learner
 from bertkit.objectives.mask import MARK
 from bertkit.objectives.objective import Objective
 from bertkit.parts.encoder import with_dropout
@@ -49,7 +50,6 @@ from bertkit.train.feed import Feed, Place, Reading, Request, portions
 from bertkit.train.health import Alarm, Health
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import NOTHING, Journal, lines
-from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
 from bertkit.train.material import CORPUS, VOCABULARY
 from bertkit.train.neighbours import begin_near_neighbours
@@ -122,16 +122,17 @@ class _Run:
         if recipe.model.neighbours and not recipe.model.weights and not found:
             table, near = self._model.network.encoder.embed.tokens.weight, recipe.model.neighbours
             begin_near_neighbours(table, self._corpus, near, recipe.model.spread, recipe.seed)
-        network = self._model.to(member.device).network.train()
-        compute.equip(network)
+        self._learner = _learner(recipe, self._model).to(member.device).train()
         self._sharded = compute.shard and member.world > 1
+        for network in self._learner.networks.values():
+            compute.equip(network)
         if self._sharded:
-            shard(network, member)
+            shard(self._learner, member)
         self._precision = Precision.on(member.device, compute.precision)
-        self._learner, self._optimizer = Learner(network, self._objective), recipe.train.optimizer.build(network)
+        self._optimizer = recipe.train.optimizer.build(self._learner)
         self._step, self._place = 0, Place()
         if found:
-            found.restore(network, self._optimizer)
+            found.restore(self._learner, self._optimizer)
             self._precision.restore(found.state.get("precision", {}))
             self._step, self._place = found.step, Place(*found.state["place"])
         alone = member.world == 1 or self._sharded
@@ -148,7 +149,7 @@ class _Run:
                 path, step = self._run / JOURNAL, self._step if self._step else NOTHING
                 self._journal = stack.enter_context(Journal(path, step))
                 self._health = Health.replay(lines(path))
-                self._best = min((_sum(line) for line in lines(path) if _is_exam(line)), default=math.inf)
+                self._best = min(map(self._objective.weighed, _exams(path)), default=math.inf)
                 if self._recipe.train.tensorboard:
                     self._board = stack.enter_context(Board(self._run, step))
             if not self._step:
@@ -158,10 +159,11 @@ class _Run:
             for stage in stages(self._recipe):
                 if self._step < stage.stop:
                     self._through(stage)
-        made = self._whole_model()
-        if made:
+        learner = self._whole_learner()
+        if learner:
             checkpoint.forget(self._run, self._recipe.train.keep_last)
-            self._save_model(made, MODEL)
+            for name, made in self._models(learner).items():
+                self._save_model(made, name)
         return self._run / MODEL
 
     def _through(self, stage: Stage) -> None:
@@ -214,35 +216,46 @@ class _Run:
             raise StoppedError(f"stopped after step {told.step:,}, which is saved. The same command goes on")
 
     def _save(self) -> None:
-        network = self._model.network
-        weights = whole(dict(network.named_parameters()))
-        memory = whole(state_of(self._optimizer, network))
+        weights = whole(dict(self._learner.named_parameters()))
+        memory = whole(state_of(self._optimizer, self._learner))
         if self._member.leads:
             state = {"place": list(self._place), "precision": self._precision.state}
             checkpoint.save(self._run, self._step, weights, memory, state)
             checkpoint.forget(self._run, self._recipe.train.keep_last)
 
-    def _whole_model(self) -> Model | None:
-        """The model, put together in the process that leads where each has a part of it; None in the others."""
-        weights = whole(dict(self._model.network.named_parameters())) if self._sharded else {}
+    def _whole_learner(self) -> Learner | None:
+        """All that learned, put together in the process that leads where each has a part of it; None in the others."""
+        weights = whole(dict(self._learner.named_parameters())) if self._sharded else {}
         if not self._member.leads:
             return None
         if not self._sharded:
-            return self._model
-        made = _started(self._recipe, self._corpus)
-        for name, parameter in made.network.named_parameters():
+            return self._learner
+        made = _learner(self._recipe, _started(self._recipe, self._corpus))
+        for name, parameter in made.named_parameters():
             put(weights[name], parameter)
         return made.to(self._member.device)
 
+    def _models(self, learner: Learner) -> dict[str, Model]:
+        """What learned, as models by the names under which they are kept."""
+        own = self._model
+        return {
+            name: Model(network, own.tokenizer, own.sentence if name == MODEL else None, own.config)
+            for name, network in learner.networks.items()
+        }
+
     def _examine(self) -> None:
         """Ask what is asked of held-out text."""
-        made = self._whole_model()
-        if made and self._exam.batches:
-            result = exam.examine(made, self._objective, self._exam.batches)
+        learner = self._whole_learner()
+        if learner is None:
+            return
+        models = self._models(learner)
+        if self._exam.batches:
+            result = exam.examine(learner, self._exam.batches, self._member.device)
             self._write("held-out", **result._asdict())
-            self._keep_best(made, sum(result.losses.values()))
-        if made and self._exam.gaps:
-            self._write("samples", samples=[_filled(made, gap) for gap in self._exam.gaps])
+            self._keep_best(models[MODEL], self._objective.weighed(result.losses))
+        filling = [made for made in models.values() if "mlm" in made.network.heads]
+        if self._exam.gaps and filling:
+            self._write("samples", samples=[_filled(filling[0], gap) for gap in self._exam.gaps])
 
     def _keep_best(self, made: Model, loss: float) -> None:
         train = self._recipe.train
@@ -274,12 +287,9 @@ def _filled(model: Model, gap: exam.Gap) -> dict[str, Any]:
     return {"text": gap.text, "true": [gap.true], "guesses": guesses}
 
 
-def _is_exam(line: Mapping[str, Any]) -> bool:
-    return line.get("kind") == "held-out" and line.get("step", 0) > 0
-
-
-def _sum(line: Mapping[str, Any]) -> float:
-    return float(sum(line["losses"].values()))
+def _exams(journal: Path) -> list[dict[str, float]]:
+    """The losses of all exams after the first step."""
+    return [line["losses"] for line in lines(journal) if line.get("kind") == "held-out" and line.get("step", 0) > 0]
 
 
 class _Exam:
@@ -342,6 +352,13 @@ def _started(recipe: Recipe, corpus: Corpus) -> Model:
     made = model.load(recipe.model.weights)
     corpus.require(made.tokenizer)
     return model.load(recipe.model.weights, recipe.learned.heads(made.network.spec.encoder))
+
+
+def _learner(recipe: Recipe, made: Model) -> Learner:
+    """The network and what learns with it, drawn from the seed as well."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        return recipe.learned.learner(made.network)
 
 
 def _beginning(learner: Learner, corpus: Corpus) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from bertkit.corpus.examples import Examples
 from bertkit.errors import BertkitError
+from bertkit.objectives.learner import Learner
 from bertkit.train import loop
 from bertkit.train.compute import Compute, Precision
 from bertkit.train.feed import Reading, Request
-from bertkit.train.learner import Learner
 from tests.train.test_loop import OBJECTIVE, Keep, network
 
 

@@ -11,12 +11,12 @@ from torch import Tensor
 import bertkit
 from bertkit import family
 from bertkit.corpus.examples import Examples
+from bertkit.objectives.learner import Learner
 from bertkit.objectives.masked_lm import MaskedLm
 from bertkit.objectives.pairs import Nsp
 from bertkit.parts.network import NetworkModule
 from bertkit.train import loop
 from bertkit.train.feed import Place, Reading, Request, portions
-from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
 
 OBJECTIVE = Nsp() + MaskedLm()
