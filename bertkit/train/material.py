@@ -10,11 +10,11 @@ from typing import Annotated
 from bertkit.corpus import python_docs, source
 from bertkit.corpus.build import Options as Building
 from bertkit.corpus.build import build
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, look_up
 from bertkit.spec import Bounds, Count, Rate, Spec
 from bertkit.text import Tokenizer
 from bertkit.vocab.kind import Options as Spelling
-from bertkit.vocab.train import train
+from bertkit.vocab.train import KINDS, train
 
 VOCABULARY, CORPUS = "vocabulary", "corpus"
 PYTHON_DOCS = "python-docs"
@@ -31,6 +31,8 @@ class Data(Spec):
     """files, folders or patterns in its place, or python-docs"""
     vocabulary: Count = 8000
     """tokens of the vocabulary that is learned from texts"""
+    kind: str = "wordpiece"
+    """of that vocabulary: wordpiece, bpe or unigram"""
     cased: bool = False
     """whether that vocabulary keeps capitals and accents"""
     held_out: Rate = 0.02
@@ -40,6 +42,7 @@ class Data(Spec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        look_up("data.kind", self.kind, KINDS)
         if bool(self.corpus) == bool(self.texts):
             given = "both are there" if self.corpus else "neither is there"
             raise BertkitError(
@@ -57,7 +60,7 @@ class Data(Spec):
         files = self._files()
         if not home.is_dir():
             say(f"learning {self.vocabulary:,} tokens from {', '.join(self.texts)}")
-            train(files, home, options=Spelling(size=self.vocabulary, cased=self.cased))
+            train(files, home, self.kind, Spelling(size=self.vocabulary, cased=self.cased))
         if not made.is_dir():
             say(f"building the corpus of {', '.join(self.texts)}")
             build(files, Tokenizer.load(home), made, Building(held_out=self.held_out))
