@@ -1,0 +1,178 @@
+"""RoBERTa, XLM-R, ALBERT and ELECTRA here are those of transformers: every head, outputs and gradients, both ways."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from bertkit.family import family_of
+from bertkit.parts.network import NetworkModule
+from bertkit.weights import directory
+from tests.reference import LAYOUTS, Inputs, gradients, in_order, inputs, save, worst
+
+TOLERANCE = 1e-5
+PER_TOKEN = {"mlm", "tag", "span", "replaced"}
+TASKS = {
+    "Model": {},
+    "ForMaskedLM": {"mlm": "logits"},
+    "ForSequenceClassification": {"classify": "logits"},
+    "ForTokenClassification": {"tag": "logits"},
+    "ForQuestionAnswering": {"span": "span"},
+    "ForMultipleChoice": {"choice": "logits"},
+}
+
+
+class Variant(NamedTuple):
+    """A family in transformers."""
+
+    name: str
+    config: dict[str, object]
+    """what every test sets"""
+    tasks: dict[str, dict[str, str]]
+
+
+VARIANTS = {
+    "roberta": Variant("Roberta", {"pad_token_id": 1, "max_position_embeddings": 42}, TASKS),
+    "xlm-roberta": Variant("XLMRoberta", {"pad_token_id": 1, "max_position_embeddings": 42}, TASKS),
+    "albert": Variant(
+        "Albert",
+        {"embedding_size": 6, "max_position_embeddings": 40},
+        {**TASKS, "ForPreTraining": {"mlm": "prediction_logits", "next_sentence": "sop_logits"}},
+    ),
+    "electra": Variant(
+        "Electra",
+        {"embedding_size": 6, "max_position_embeddings": 40},
+        {**TASKS, "ForPreTraining": {"replaced": "logits"}},
+    ),
+}
+CASES = [(model_type, task) for model_type, variant in VARIANTS.items() for task in variant.tasks]
+
+configs = st.fixed_dictionaries(
+    {
+        "num_hidden_layers": st.integers(1, 3),
+        "num_attention_heads": st.sampled_from([1, 2, 3]),
+        "head": st.sampled_from([4, 8]),
+        "intermediate_size": st.sampled_from([8, 20]),
+        "vocab_size": st.sampled_from([17, 60]),
+        "type_vocab_size": st.sampled_from([1, 2]),
+        "hidden_act": st.sampled_from(["gelu", "gelu_new", "relu"]),
+        "layer_norm_eps": st.sampled_from([1e-12, 1e-5]),
+        "num_labels": st.integers(2, 4),
+    }
+)
+lengths = st.lists(st.integers(1, 12), min_size=1, max_size=6)
+
+
+def theirs(model_type: str, task: str, seed: int, head: int, **settings: object) -> transformers.PreTrainedModel:
+    """A random reference without dropout. Weights are drawn wide, so that an error anywhere shows."""
+    variant = VARIANTS[model_type]
+    for key in ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob", "classifier_dropout"):
+        settings[key] = 0.0
+    width = head * settings["num_attention_heads"]
+    config = getattr(transformers, f"{variant.name}Config")(
+        hidden_size=width, summary_last_dropout=0.0, **variant.config | settings
+    )
+    if model_type == "albert":
+        config.num_hidden_groups = 1 + seed % settings["num_hidden_layers"]
+    torch.manual_seed(seed)
+    model = getattr(transformers, f"{variant.name}{task}")(config)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.15)
+    return model.eval()
+
+
+def ours(model: transformers.PreTrainedModel) -> NetworkModule:
+    with tempfile.TemporaryDirectory() as folder:
+        network, _, report = directory.read(save(model, Path(folder)))
+    assert not report.left
+    assert not report.new
+    return network
+
+
+def their_outputs(model: transformers.PreTrainedModel, data: Inputs, heads: dict[str, str]) -> dict[str, Tensor]:
+    arguments = data.theirs()
+    if "choice" in heads:
+        arguments = {name: values[None] for name, values in arguments.items()}  # [1, choices, L]
+    out = model(**arguments)
+    if not heads:
+        return {"hidden": data.real(out.last_hidden_state)}
+    if "span" in heads:
+        out["span"] = torch.stack([out.start_logits, out.end_logits], -1)
+    made = {name: out[key] for name, key in heads.items()}
+    if "choice" in heads:
+        made["choice"] = made["choice"].T  # [choices, 1]
+    return {name: data.real(x) if name in PER_TOKEN else x for name, x in made.items()}
+
+
+def our_outputs(network: NetworkModule, data: Inputs, heads: dict[str, str], layout: type) -> dict[str, Tensor]:
+    batch = data.ours(layout)
+    hidden = network(batch)
+    if not heads:
+        return {"hidden": data.real(in_order(batch, hidden))}
+    made = {name: network.logits(name, hidden, batch.layout) for name in heads}
+    return {name: data.real(in_order(batch, x)) if name in PER_TOKEN else batch.restore(x) for name, x in made.items()}
+
+
+def loss(outputs: dict[str, Tensor]) -> Tensor:
+    """A fixed random weighing of every output, so that every gradient matters."""
+    torch.manual_seed(1)
+    return sum((x * torch.randn(x.shape)).mean() for _, x in sorted(outputs.items()))
+
+
+def differences(
+    model_type: str, task: str, config: Mapping[str, Any], lengths: list[int], seed: int
+) -> tuple[float, float]:
+    """The largest in outputs and in gradients, of both layouts."""
+    labels = {"ForQuestionAnswering": 2, "ForPreTraining": 2}  # what these heads are by definition
+    model = theirs(model_type, task, seed, **{**config, "num_labels": labels.get(task, config["num_labels"])})
+    heads, dialect = VARIANTS[model_type].tasks[task], family_of(model_type).dialect
+    data = inputs(lengths, config["vocab_size"], config["type_vocab_size"], seed)
+    data = data.without(1) if "roberta" in model_type else data  # transformers counts positions by what is not <pad>
+    network = ours(model).train()
+
+    expected = their_outputs(model, data, heads)
+    loss(expected).backward()
+    outputs, slopes = [], []
+    for layout in LAYOUTS:
+        network.zero_grad()
+        got = our_outputs(network, data, heads, layout)
+        outputs += [worst(got[name], expected[name]) for name in got]
+        loss(got).backward()
+        found = gradients(network, model_type, missing=True)
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                spelled = dialect.canonical(name)
+                slopes.append(worst(found[dialect.tied.get(spelled, spelled)], parameter.grad))
+    return max(outputs), max(slopes)
+
+
+@pytest.mark.parametrize(("model_type", "task"), CASES)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(config=configs, lengths=lengths, seed=st.integers(0, 99))
+def test_every_head_equals_transformers(model_type: str, task: str, config: dict, lengths: list, seed: int) -> None:
+    assert max(differences(model_type, task, config, lengths, seed)) <= TOLERANCE
+
+
+@pytest.mark.parametrize(("model_type", "task"), CASES)
+def test_what_we_write_gives_the_same_numbers_in_transformers(model_type: str, task: str, tmp_path: Path) -> None:
+    config = {"num_hidden_layers": 2, "num_attention_heads": 2, "head": 4, "intermediate_size": 20, "vocab_size": 60}
+    model = theirs(model_type, task, 3, **config, type_vocab_size=1, num_labels=2)
+    network = ours(model)
+    directory.write(network, {"model_type": model_type}, tmp_path)
+    again, told = type(model).from_pretrained(tmp_path, output_loading_info=True)
+    assert not told["missing_keys"]
+    assert not told["unexpected_keys"]
+    heads = VARIANTS[model_type].tasks[task]
+    data = inputs([5, 12, 1], 60, 1)
+    data = data.without(1) if "roberta" in model_type else data
+    expected, got = their_outputs(model, data, heads), their_outputs(again.eval(), data, heads)
+    assert max(worst(got[name], expected[name]) for name in got) == 0
