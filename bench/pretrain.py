@@ -37,6 +37,7 @@ from bertkit.objectives.masked_lm import MaskedLm
 from bertkit.objectives.pairs import Nsp
 from bertkit.parts import attend, embed, residual
 from bertkit.parts.encoder import Encoder
+from bertkit.spec import to_json
 from bertkit.text import Tokenizer
 from bertkit.weights.find import find
 
@@ -114,7 +115,9 @@ def work(name: str, shape: Shape) -> Work:
         f"{name} {shape.rows}×≤{shape.length}, {named}" if mixed else f"{name} {shape.rows}×{shape.length}",
         {
             "model": str(weights(size, tokenizer)),
-            "follows": [flat.labels[Nsp.label].tolist() for flat in flats],
+            "objective": to_json(OBJECTIVE),
+            "label": Nsp.label,
+            "labels": [flat.labels[Nsp.label].tolist() for flat in flats],
             "checked": CHECKED,
             "clip": CLIP,
         },
@@ -173,7 +176,7 @@ def flops(flat: Flat, encoder: Encoder) -> float:
 
 def weights(size: str, tokenizer: Tokenizer) -> str:
     """A network of BERT's with the heads of pre-training, drawn at random once and kept."""
-    path = peer.HOME / "models" / f"pretrain-{size}"
+    path = peer.HOME / "models" / f"pretrain-{size}" / "model"
     if not path.exists():
         encoder = family.encoder(f"bert-{size}", len(tokenizer))
         bertkit.create(f"bert-{size}", tokenizer, OBJECTIVE.heads(encoder), seed=0).save(path)

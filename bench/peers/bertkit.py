@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -18,20 +20,21 @@ from bench.measure import weighed
 from bench.peer import HOME
 from bench.pipe import Array
 from bench.share import Shares
+from bertkit import objectives
 from bertkit.batch import Batch, Packed, collate, gather
 from bertkit.corpus import build, source
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
 from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import FullSentences
+from bertkit.objectives import replaced
 from bertkit.objectives.choose import Pieces, WholeWords
 from bertkit.objectives.mask import MARK, Mask, Vocabulary
-from bertkit.objectives.masked_lm import MaskedLm
-from bertkit.objectives.pairs import Nsp
+from bertkit.objectives.objective import Objective
 from bertkit.runtime.stream import example
+from bertkit.spec import from_json
 from bertkit.text import Tokenizer
 from bertkit.train import loop
-from bertkit.train.learner import Learner
 from bertkit.train.loop import Learned
 from bertkit.train.optimizer import Adam
 
@@ -103,28 +106,37 @@ def _restored(flat: Flat, length: int) -> Array:
     return rectangle(ids, flat.starts, length)
 
 
-def pretrain(model: str, follows: list[list[int]], checked: int, clip: float, array: Array) -> Fresh:
+def pretrain(
+    model: str, objective: dict[str, Any], label: str, labels: list[list[int]], checked: int, clip: float, array: Array
+) -> Fresh:
     """The step of `bertkit pretrain`, as its loop calls it."""
-    batches = [_packed(*planes, np.array(labels)) for planes, labels in zip(array, follows, strict=True)]
-    network, objective = bertkit.load(model).network, Nsp() + MaskedLm()
-    learner, optimizer, numbers = Learner(network, objective), Adam().build(network), count()
+    objectives.learn_parts()
+    rows = [{label: np.array(row)} if label else {} for row in labels]
+    batches = [_packed(*planes, row) for planes, row in zip(array, rows, strict=True)]
+    asked: Objective = from_json(objective)
+    learner = asked.learner(bertkit.load(model).network)
+    for name, network in learner.networks.items():
+        network.load_state_dict(bertkit.load(Path(model).with_name(name)).network.state_dict())
+    optimizer, numbers = Adam().build(learner), count()
 
     def step() -> Learned:
         number = next(numbers)
-        return loop.step(learner, objective, [batches[number % len(batches)]], optimizer, clip, seed=0, number=number)
+        return loop.step(learner, asked, [batches[number % len(batches)]], optimizer, clip, seed=0, number=number)
 
-    network.eval()  # without dropout
-    losses = np.array([step().loss for _ in range(checked)])
-    network.train()
-    return Fresh(nullcontext, lambda _: step(), lambda _: losses)
+    learner.eval()  # without dropout, and tokens that a generator draws are its first choice
+    with patch.object(replaced, "drawn_from", lambda logits: logits.argmax(-1)):
+        losses = np.array([step().loss for _ in range(checked)])
+    learner.train()
+    answer = losses if checked else (array[:, 0] > 0).sum((1, 2))  # tokens, where losses are not to be the same
+    return Fresh(nullcontext, lambda _: step(), lambda _: answer)
 
 
-def _packed(ids: Array, segments: Array, true: Array, follows: Array) -> Batch:
+def _packed(ids: Array, segments: Array, true: Array, labels: dict[str, Array]) -> Batch:
     there = ids > 0  # [B, L]
-    tokens = {"ids": ids[there], "segments": segments[there]}
+    tokens, whole = {"ids": ids[there], "segments": segments[there]}, np.where(true > 0, true, ids)[there]
     asked = np.flatnonzero(true[there])
-    marks = {MARK: (asked, true[there][asked])}
-    return gather(tokens, there.sum(1), marks, {Nsp.label: follows}, Packed)
+    marks = {MARK: (asked, true[there][asked]), replaced.DETECT: (np.arange(len(whole)), whole)}
+    return gather(tokens, there.sum(1), marks, labels, Packed)
 
 
 if __name__ == "__main__":

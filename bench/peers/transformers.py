@@ -1,15 +1,20 @@
-"""transformers: BertModel with its fused attention, the collator for masks, and BertForPreTraining in a plain loop."""
+"""transformers: BertModel with its fused attention, the collator for masks, and pre-training in a plain loop."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from transformers import BertForPreTraining  # now, for it brings much with it that is not memory of learning
+from transformers import (  # now, for they bring much with them that is not memory of learning
+    ElectraForMaskedLM,
+    ElectraForPreTraining,
+)
 
 from bench.child import Call, Fresh, serve
 from bench.measure import weighed
@@ -58,10 +63,12 @@ def _offsets(tokens: list[str]) -> list[tuple[int, int]]:
     return found
 
 
-def pretrain(model: str, follows: list[list[int]], checked: int, clip: float, array: Array) -> Fresh:
+def pretrain(
+    model: str, objective: dict[str, Any], label: str, labels: list[list[int]], checked: int, clip: float, array: Array
+) -> Fresh:
     """Forward, backward, clip, step, as most people write it; settings are those of the paper."""
-    batches = [_padded(*planes, np.array(labels)) for planes, labels in zip(array, follows, strict=True)]
-    network = BertForPreTraining.from_pretrained(model)
+    batches = [_padded(*planes, {label: row}) for planes, row in zip(array, labels, strict=True)]
+    network = _opened(model)
     groups = [
         {"params": [weight for weight in network.parameters() if weight.dim() > 1], "weight_decay": 0.01},
         {"params": [weight for weight in network.parameters() if weight.dim() <= 1], "weight_decay": 0.0},
@@ -82,7 +89,44 @@ def pretrain(model: str, follows: list[list[int]], checked: int, clip: float, ar
     return Fresh(nullcontext, lambda _: step(), lambda _: losses)
 
 
-def _padded(ids: Array, segments: Array, true: Array, follows: Array) -> dict[str, torch.Tensor]:
+def _opened(model: str) -> torch.nn.Module:
+    """What was saved for pre-training, by the class that its config names."""
+    name = transformers.AutoConfig.from_pretrained(model).architectures[0]
+    network: torch.nn.Module = getattr(transformers, name).from_pretrained(model)
+    if not isinstance(network, ElectraForPreTraining):
+        return network
+    return Electra(network, ElectraForMaskedLM.from_pretrained(Path(model).with_name("generator")))
+
+
+class Electra(torch.nn.Module):
+    """Generator and discriminator as most people write them: one fills masks, the other judges, tables are tied."""
+
+    def __init__(self, discriminator: ElectraForPreTraining, generator: ElectraForMaskedLM) -> None:
+        super().__init__()
+        self.discriminator, self.generator = discriminator, generator
+        generator.electra.embeddings = discriminator.electra.embeddings
+        generator.generator_lm_head.weight = discriminator.electra.embeddings.word_embeddings.weight
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, token_type_ids: torch.Tensor, labels: torch.Tensor
+    ) -> SimpleNamespace:
+        same = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        named, masked = self.generator(input_ids, **same, labels=labels), labels != -100
+        ids = input_ids.clone()
+        ids[masked] = self._drawn(named.logits.detach()[masked])
+        judged = self.discriminator(ids, **same, labels=(masked & (ids != labels)).long())
+        return SimpleNamespace(loss=named.loss + 50 * judged.loss)
+
+    def _drawn(self, logits: torch.Tensor) -> torch.Tensor:
+        """The first choice while losses are compared, else by chance."""
+        return logits.softmax(-1).multinomial(1).squeeze(-1) if self.training else logits.argmax(-1)
+
+
+_QUESTIONS = {"next": "next_sentence_label", "order": "sentence_order_label"}
+"""what transformers calls labels of pairs"""
+
+
+def _padded(ids: Array, segments: Array, true: Array, labels: dict[str, list[int]]) -> dict[str, torch.Tensor]:
     """As long as the longest of this batch."""
     longest = (ids > 0).sum(1).max()
     batch = {
@@ -90,7 +134,7 @@ def _padded(ids: Array, segments: Array, true: Array, follows: Array) -> dict[st
         "attention_mask": (ids[:, :longest] > 0).astype(np.int64),
         "token_type_ids": segments[:, :longest],
         "labels": np.where(true > 0, true, -100)[:, :longest],
-        "next_sentence_label": follows,
+        **{_QUESTIONS[label]: np.array(row) for label, row in labels.items() if label},
     }
     return {name: torch.tensor(values) for name, values in batch.items()}
 

@@ -38,7 +38,7 @@ def test_both_sides_learn_the_same(work: Work) -> None:
     assert answers[0].shape == (CHECKED,)
     assert measure.agrees(*answers)
 
-    arguments = {**work.arguments, "follows": work.arguments["follows"][::-1]}
+    arguments = {**work.arguments, "labels": work.arguments["labels"][::-1]}
     turned = opened(ours, work._replace(array=work.array[::-1].copy(), arguments=arguments)).answer(None)
     assert abs(answers[0][1] - turned[0]) > 10 * measure.TOLERANCE  # the second loss is one after an update
 
@@ -53,11 +53,11 @@ def test_dropout_is_on_while_time_is_taken(work: Work) -> None:
 
 
 def test_batches_are_the_examples(work: Work) -> None:
-    for planes, follows in zip(work.array, work.arguments["follows"], strict=True):
+    for planes, follows in zip(work.array, work.arguments["labels"], strict=True):
         there = planes[0] > 0
         lengths = there.sum(1)
         assert len(set(lengths.tolist())) > 1
-        packed, padded = ours._packed(*planes, np.array(follows)), theirs._padded(*planes, np.array(follows))
+        packed, padded = ours._packed(*planes, {}), theirs._padded(*planes, {"next": follows})
         assert packed.layout.rows == SHAPE.rows
         assert len(packed.tokens["ids"]) == there.sum() == padded["attention_mask"].sum()
         assert padded["input_ids"].shape == (SHAPE.rows, lengths.max())
