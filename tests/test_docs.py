@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from bertkit.family import families
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +42,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_readme_commands(command: str, place: Path) -> None:
     if command == "make demo" or command.startswith("make demo TORCH"):
         command += f" DEMO='output={place / 'demo'} train.steps=30 train.evaluate_every=0'"
-    for output in ("runs/first", "vectors.npy", "page.html", "google-minilm", "audit.html", "vocabulary", "shards"):
+    for output in (
+        "runs/first",
+        "runs/electra",
+        "vectors.npy",
+        "page.html",
+        "google-minilm",
+        "audit.html",
+        "vocabulary",
+        "shards",
+    ):
         command = re.sub(rf"(?<=[ =]){re.escape(output)}\b", str(place / output), command)
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
@@ -114,8 +128,47 @@ def test_links_lead_somewhere() -> None:
             "docs/guide.md",
             "docs/architecture.md",
             "docs/pretraining.md",
+            "docs/papers.md",
+            "docs/variants.md",
         )
     ]
     for page in pages:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_paper_has_its_files_and_every_file_its_paper() -> None:
+    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    address = re.compile(r"https://arxiv\.org/abs/[0-9.]*[0-9]")
+    told: set[tuple[str, str]] = set()
+    for row in page.splitlines():
+        for paper in address.findall(row):
+            told |= {(paper, link) for link in re.findall(r"\]\(\.\./([^)]+)\)", row)}
+    assert len(told) > 25
+    for paper, link in told:
+        assert paper in (ROOT / link).read_text(encoding="utf-8"), f"{link} does not name {paper}"
+    files = [*(ROOT / "bertkit").rglob("*.py"), *(ROOT / "recipes").rglob("*.toml")]
+    there = {
+        (paper, path.relative_to(ROOT).as_posix())
+        for path in files
+        for paper in address.findall(path.read_text(encoding="utf-8"))
+    }
+    assert there <= told, "a paper that a file names is not beside it in docs/papers.md"
+    assert {f"bertkit/family/{name.replace('-', '_')}.py" for name in families()} <= {link for _, link in told}
+
+
+def test_the_variant_of_the_page_takes_one_file(tmp_path: Path) -> None:
+    """In a copy of the package, with nothing changed but that one file is added, the tests of all families pass."""
+    page = (ROOT / "docs" / "variants.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    for folder in ("bertkit", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "bertkit" / "family" / "alibi.py").write_text(code, encoding="utf-8")
+    (command,) = re.findall(r"^python -m (pytest .*)$", page, flags=re.MULTILINE)
+    place = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split()], cwd=tmp_path, env=place, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"^\.{12,}", done.stdout), "a dozen tests and more"
