@@ -466,11 +466,13 @@ def create(
 
     `encoder` takes the place of the size's own, with other dropout for example.
     """
+    kind = family.size_of(name)
+    made = (encoder or kind.build(len(tokenizer))).after(tokenizer.pad_id)
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
-        network = Network(encoder or family.encoder(name, len(tokenizer)), heads or {}).build()
-    return Model(network.eval(), tokenizer, config={"model_type": family.size_of(name).family.model_type})
+        network = Network(made, kind.family.heads(made, heads or {})).build()
+    return Model(network.eval(), tokenizer, config={"model_type": kind.family.model_type})
 
 
 def list_models(pretrained: bool | None = None) -> list[str]:

@@ -149,6 +149,9 @@ def _check(value: Any, hint: Any, where: str) -> None:
         _expect(isinstance(value, Mapping), value, "a table", where)
         for key, item in value.items():
             _check(item, arguments[1], f"{where}[{key!r}]")
+    elif origin in (typing.Union, types.UnionType) and type(None) in arguments and len(arguments) == 2:
+        if value is not None:
+            _check(value, next(option for option in arguments if option is not type(None)), where)
     elif origin in (typing.Union, types.UnionType):
         plain = tuple(typing.get_origin(option) or option for option in arguments)
         _expect(isinstance(value, plain), value, " or ".join(option.__name__ for option in plain), where)

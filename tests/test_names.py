@@ -57,4 +57,5 @@ def test_family_tables_go_both_ways_and_miss_nothing(name: str) -> None:
     assert len(set(foreign)) == len(foreign)
     for ours in parameters:
         assert {names.own(theirs) for theirs in names.foreign(ours)} == {ours}
-    assert all(family.dialect.canonical(family.dialect.spell(network, theirs)) == theirs for theirs in foreign)
+    dialect, kind = family.dialect, family.dialect.architecture(network)
+    assert all(dialect.canonical(dialect.spell(network, theirs), kind) == theirs for theirs in foreign)

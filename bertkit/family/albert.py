@@ -3,7 +3,7 @@
 
 Three things differ from BERT. Embeddings are factorised: tables 128 wide, and a matrix that widens them. Layers share
 their weights: all of a layer, its attention alone, its feed-forward block alone, or nothing. Sentence order takes the
-place of next sentences (`Sop` on `OrderPairs`), and n-grams of up to three tokens are masked together
+place of next sentences (`Sop` on `OrderPairs`), and n-grams of up to three words are masked together
 (`NGrams(odds=(6, 3, 2))`: p(n) ∝ 1/n). It bends by the tanh form of GELU, its tokens are sentencepiece's, and it learns
 with LAMB. Dropout is not used in xxlarge.
 """
@@ -82,7 +82,8 @@ def read_encoder(config: Config) -> Encoder:
     if config.get("inner_group_num", 1) != 1:
         raise BertkitError(f"inner_group_num is {config['inner_group_num']!r}: ALBERT is read with 1 only")
     plain = {"hidden_act": "gelu_new", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, **config}
-    read = bert.read_stack(plain, Learned(config.get("max_position_embeddings", 512)), EMBEDDING)
+    positions = Learned(config.get("max_position_embeddings", 512))
+    read = bert.read_stack(plain, positions, config.get("embedding_size", EMBEDDING))
     if read.embed.width == read.width:
         raise BertkitError(
             f"embedding_size and hidden_size are both {read.width}: Google's ALBERT has no matrix between them then, "
@@ -109,7 +110,7 @@ def dealt(layers: int, groups: int) -> Order:
     >>> dealt(5, 2)
     ((0, 0), (0, 0), (0, 0), (1, 1), (1, 1))
     """
-    return tuple((layer * groups // layers,) * 2 for layer in range(layers))
+    return tuple((int(layer / (layers / groups)),) * 2 for layer in range(layers))  # rounded as Google's code rounds
 
 
 def write(network: Network) -> dict[str, Any]:

@@ -71,7 +71,7 @@ ACTIVATIONS = {
 def read_encoder(config: Config) -> Encoder:
     """The encoder that a config.json describes."""
     require_plain(config, "BERT")
-    return read_stack(config, Learned(config.get("max_position_embeddings", 512)))
+    return read_stack(config, Learned(config.get("max_position_embeddings", 512)), config.get("embedding_size"))
 
 
 def require_plain(config: Config, name: str) -> None:
@@ -82,14 +82,14 @@ def require_plain(config: Config, name: str) -> None:
 
 
 def read_stack(config: Config, positions: Positions, embedding: int | None = None, **settings: Any) -> Encoder:
-    """Layers that are alike, on embeddings that know these positions and are so wide unless the config says it."""
+    """Layers that are alike, on embeddings that know these positions and are so wide, or as wide as the layers."""
     width, heads = need(config, "hidden_size"), need(config, "num_attention_heads")
     if width % heads:
         raise BertkitError(f"hidden_size {width} cannot be shared among num_attention_heads {heads}")
     dropout, epsilon = config.get("hidden_dropout_prob", 0.1), config.get("layer_norm_eps", 1e-12)
     embed = Embed(
         vocabulary=need(config, "vocab_size"),
-        width=config.get("embedding_size", embedding or width),
+        width=width if embedding is None else embedding,
         positions=positions,
         segments=config.get("type_vocab_size", 2),
         dropout=dropout,

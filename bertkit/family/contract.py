@@ -9,6 +9,7 @@ from typing import Any
 from bertkit.errors import BertkitError
 from bertkit.family.dialect import Config, Dialect, need
 from bertkit.parts.encoder import Encoder
+from bertkit.parts.heads import Head
 from bertkit.parts.network import Network
 from bertkit.spec import difference
 
@@ -36,8 +37,15 @@ class Family:
     unopenable: Callable[[Network], str] = lambda network: ""
     """why Hugging Face's class cannot open what `write` describes; empty where it can"""
 
+    def heads(self, encoder: Encoder, heads: Mapping[str, Head]) -> dict[str, Head]:
+        """Heads with what they leave open (None) as this family has it."""
+        config = self.write(Network(encoder, heads))
+        filed = {name: place.read(config) for name, place in self.dialect.heads.items() if name in heads}
+        return {name: head.like(filed.get(name, head)) for name, head in heads.items()}
+
     def config(self, network: Network) -> dict[str, Any]:
         """config.json of a network; refused where it would be read as another one."""
+        self.dialect.require_places(network)
         written, names = self.write(network), self.dialect.names(network).rows.values()
         spelled = frozenset(name for row in names for name in ((row,) if isinstance(row, str) else row))
         read = Network(self.read_encoder(written), self.dialect.read_heads(written, spelled))

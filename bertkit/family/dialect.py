@@ -74,6 +74,8 @@ class Dialect:
     """class -> canonical beginnings of names -> what it calls them"""
     classifier_dropout: str = "classifier_dropout"
     """the config's key for the dropout before that matrix"""
+    idle: str = r"embeddings\.(position_ids|token_type_ids)"
+    """names, after the prefix, of tensors that some versions save and that carry nothing"""
 
     def names(self, network: Network) -> Names:
         """The table for an encoder and the heads that a network has."""
@@ -82,17 +84,21 @@ class Dialect:
             rows |= self._filed(head).rows(head)
         return Names(rows)
 
-    def canonical(self, name: str) -> str:
-        """One spelling: no `module.`, always the prefix, no `gamma` and `beta`; empty for what carries nothing."""
+    def canonical(self, name: str, kind: str = "") -> str:
+        """One spelling of what a file of class `kind` holds: no `module.`, always the prefix, no `gamma` and `beta`.
+
+        Empty for what carries nothing; without the prefix for what that class leaves unread.
+        """
         name = name.removeprefix("module.")
         name = self.prefix + name if self._bare.match(name) else name
         name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-        for theirs, ours in self._spellings:
+        table = self.respelled.get(kind, {})
+        for ours, theirs in sorted(table.items(), key=lambda pair: -len(pair[1])):
             if name.startswith(f"{theirs}."):
-                name = ours + name.removeprefix(theirs)
-                break
-        counters = (f"{self.prefix}embeddings.position_ids", f"{self.prefix}embeddings.token_type_ids")
-        return "" if name in counters else name  # which old versions saved
+                return ours + name.removeprefix(theirs)
+        if any(name.startswith(f"{ours}.") for ours in table):
+            return name.removeprefix(self.prefix)
+        return "" if self.owns(name) and re.fullmatch(self.idle, name.removeprefix(self.prefix)) else name
 
     def spell(self, network: Network, name: str) -> str:
         """A canonical name as the class of this network writes it."""
@@ -125,11 +131,14 @@ class Dialect:
                 heads[name] = filed.read(config)
         return heads | (self._read_classifier(config) if f"{self.classifier}.weight" in names else {})
 
-    def write_heads(self, network: Network) -> dict[str, Any]:
-        """What config.json says of them."""
+    def require_places(self, network: Network) -> None:
+        """Refuse several heads of which a file can hold one."""
         rivals = [name for name in network.heads if name in CLASSIFIERS]
         if len(rivals) > 1:
             raise BertkitError(f"Hugging Face's files have one place for {' and '.join(rivals)}: keep one of them")
+
+    def write_heads(self, network: Network) -> dict[str, Any]:
+        """What config.json says of them."""
         config: dict[str, Any] = {}
         for head in network.heads.values():
             if isinstance(head, (Classify, MultiLabel, Regress)):
@@ -140,6 +149,10 @@ class Dialect:
             if isinstance(head, (Labelled, Choice)):
                 config[self.classifier_dropout] = head.dropout
         return config
+
+    def pooler_dropout(self, config: Config) -> float:
+        """Before the matrix that a classifier has where BERT has the pooler; none in other classes."""
+        return self.dropout(config) if architecture_of(config).endswith("ForSequenceClassification") else 0.0
 
     def dropout(self, config: Config) -> float:
         """Before the classifier's matrix."""
@@ -153,8 +166,7 @@ class Dialect:
         return look_up("head", head, self.heads)
 
     def _read_classifier(self, config: Config) -> dict[str, Head]:
-        said = config.get("architectures")
-        heads = self.classes.get(said[0], ()) if isinstance(said, list) and said else ()
+        heads = self.classes.get(architecture_of(config), ())
         dropout = self.dropout(config)
         if "choice" in heads:
             return {"choice": Choice(dropout)}
@@ -174,12 +186,6 @@ class Dialect:
         rows += [name for filed in self.heads.values() for name in filed.names.values() if self.owns(name)]
         first = sorted({name.removeprefix(self.prefix).split(".")[0] for name in rows})
         return re.compile(rf"({'|'.join(first)})\.")
-
-    @cached_property
-    def _spellings(self) -> list[tuple[str, str]]:
-        """What classes call otherwise -> canonical, the longest first."""
-        found = {theirs: ours for table in self.respelled.values() for ours, theirs in table.items()}
-        return sorted(found.items(), key=lambda pair: -len(pair[0]))
 
 
 def classes(name: str, more: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -211,6 +217,12 @@ def renamed(rows: Rows, old: str, new: str) -> dict[str, str | tuple[str, ...]]:
     return {
         ours: name(theirs) if isinstance(theirs, str) else tuple(map(name, theirs)) for ours, theirs in rows.items()
     }
+
+
+def architecture_of(config: Config) -> str:
+    """The class that a config names; empty where it names none."""
+    said = config.get("architectures")
+    return str(said[0]) if isinstance(said, list) and said else ""
 
 
 def read_labels(config: Config) -> tuple[str, ...]:

@@ -55,7 +55,8 @@ def encoder(size: str, vocabulary: int = VOCABULARY) -> Encoder:
 def read_encoder(config: Config) -> Encoder:
     """The encoder that a config.json describes."""
     bert.require_plain(config, "ELECTRA")
-    return bert.read_stack(config, Learned(config.get("max_position_embeddings", 512)), EMBEDDING)
+    positions = Learned(config.get("max_position_embeddings", 512))
+    return bert.read_stack(config, positions, config.get("embedding_size", EMBEDDING))
 
 
 def read_mlm(config: Config) -> Head:
@@ -66,9 +67,7 @@ def read_mlm(config: Config) -> Head:
 
 def read_pooler(config: Config) -> Head:
     """The matrix on the first token: a classifier's drops before it, that of multiple choice does not."""
-    said = config.get("architectures")
-    classifies = isinstance(said, list) and said and str(said[0]).endswith("ForSequenceClassification")
-    return Pooler("gelu", bert.DIALECT.dropout(config) if classifies else 0.0)
+    return Pooler("gelu", bert.DIALECT.pooler_dropout(config))
 
 
 def write(network: Network) -> dict[str, Any]:

@@ -162,6 +162,7 @@ def write(network: Network) -> dict[str, Any]:
 
 DIALECT = Dialect(
     prefix="nezha.",
+    idle=bert.DIALECT.idle + r"|encoder\.layer\.\d+\.attention\.self\.relative_positions_encoding\.positions_encoding",
     classes=classes(
         "Nezha",
         {

@@ -17,7 +17,7 @@ from typing import Any
 from bertkit.errors import BertkitError
 from bertkit.family import bert
 from bertkit.family.contract import ALONE, Family
-from bertkit.family.dialect import Config, Dialect, Filed, classes, need, renamed, require_tied
+from bertkit.family.dialect import Config, Dialect, Filed, classes, renamed, require_tied
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Head, Mlm, Pooler
 from bertkit.parts.network import Network
@@ -49,14 +49,13 @@ def read_encoder(config: Config) -> Encoder:
     first = config.get("pad_token_id", FIRST - 1)
     if not isinstance(first, int) or isinstance(first, bool) or first < 0:
         raise BertkitError(f"pad_token_id is {first!r}: positions are counted from it, so it must be a token's number")
-    rows = need(config, "max_position_embeddings") if "max_position_embeddings" in config else POSITIONS.rows
-    return bert.read_stack({"type_vocab_size": 1, "layer_norm_eps": EPSILON, **config}, Learned(rows, first + 1))
+    return bert.read_stack(config, Learned(config.get("max_position_embeddings", 512), first + 1))
 
 
 def read_mlm(config: Config) -> Head:
     """It bends by GELU, whatever the encoder does."""
     require_tied(config, ALONE)
-    return Mlm("gelu", config.get("layer_norm_eps", EPSILON))
+    return Mlm("gelu", config.get("layer_norm_eps", 1e-12))
 
 
 def write(network: Network, model_type: str, dialect: Dialect) -> dict[str, Any]:
@@ -68,8 +67,6 @@ def write(network: Network, model_type: str, dialect: Dialect) -> dict[str, Any]
         "model_type": model_type,
         "max_position_embeddings": positions.rows,
         "pad_token_id": max(positions.first - 1, 0),
-        "bos_token_id": 0,
-        "eos_token_id": 2,
         **dialect.write_heads(network),
     }
 
@@ -103,9 +100,7 @@ def dialect(name: str) -> Dialect:
 
 def read_pooler(config: Config) -> Head:
     """That of a classifier drops as the classifier does."""
-    said = config.get("architectures")
-    classifies = isinstance(said, list) and said and str(said[0]).endswith("ForSequenceClassification")
-    return Pooler(dropout=bert.DIALECT.dropout(config) if classifies else 0.0)
+    return Pooler("tanh", bert.DIALECT.pooler_dropout(config))
 
 
 def family(model_type: str, words: Dialect) -> Family:

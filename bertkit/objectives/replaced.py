@@ -121,7 +121,7 @@ class ReplacedLearner(Learner):
 
 def drawn_from(logits: Tensor) -> Tensor:
     """A token for each row [M, V], as likely as the logits say: the largest after Gumbel's noise, [M]."""
-    noise = torch.empty_like(logits).exponential_().log_()  # its negative is Gumbel's
+    noise = torch.empty_like(logits, dtype=torch.float32).exponential_().log_()  # its negative is Gumbel's
     return (logits - noise).argmax(-1)
 
 

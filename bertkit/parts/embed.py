@@ -47,7 +47,8 @@ class EmbedModule(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         ids = batch.tokens["ids"]  # [...]
         # summed in Google's order, so that rounding is theirs to the last bit
-        x = self.tokens(ids) + self.segments(batch.tokens["segments"])  # [..., E]
+        kinds = self.segments(batch.tokens["segments"]) if self.spec.segments > 1 else self.segments.weight[0]
+        x = self.tokens(ids) + kinds  # [..., E]
         x = self.positions(x, batch.layout)  # [..., E]
         dropout = self.spec.dropout if self.training else 0.0
         out: Tensor = self.widen(drop(self.norm(x), dropout))  # [..., W]

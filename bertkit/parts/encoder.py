@@ -51,6 +51,10 @@ class Encoder(Spec):
         """The longest sequence that it can read; None where there is no longest."""
         return self.embed.positions.longest
 
+    def after(self, pad: int) -> Encoder:
+        """The encoder for a vocabulary whose padding has this id."""
+        return replace(self, embed=replace(self.embed, positions=self.embed.positions.after(pad)))
+
     def build(self) -> EncoderModule:
         module = EncoderModule(self)
         draw(module, self.spread)

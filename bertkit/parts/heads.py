@@ -9,7 +9,7 @@ Letters: B rows · W width · E width of the embedding table · V vocabulary · 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bertkit.errors import BertkitError, look_up
 from bertkit.parts.dense import ACTIVATIONS as BENDS
-from bertkit.parts.encoder import EncoderModule
+from bertkit.parts.encoder import Encoder, EncoderModule
 from bertkit.parts.feed import ACTIVATIONS
 from bertkit.parts.init import Linear
 from bertkit.spec import Positive, Rate, Spec
@@ -28,6 +28,16 @@ class Head(Spec):
     """The base of all heads."""
 
     reads: ClassVar[Literal["tokens", "first", "pooled"]]
+
+    def on(self, encoder: Encoder) -> Self:
+        """The head with what it leaves open (None) as it is on this encoder."""
+        return self
+
+    def like(self, other: Head) -> Self:
+        """The head with what it leaves open as another of its kind has it."""
+        if type(other) is not type(self):
+            return self
+        return replace(self, **{name: getattr(other, name) for name, value in vars(self).items() if value is None})
 
     def build(self, encoder: EncoderModule) -> nn.Module:
         raise NotImplementedError
@@ -44,13 +54,18 @@ class Pooler(Head):
 
     reads = "first"
 
-    activation: str = "tanh"
-    dropout: Rate = 0.0
-    """on the first token"""
+    activation: str | None = None
+    """what bends; tanh unless the family has another"""
+    dropout: Rate | None = None
+    """on the first token; none unless the family has it"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        look_up("activation", self.activation, BENDS)
+        if self.activation is not None:
+            look_up("activation", self.activation, BENDS)
+
+    def on(self, encoder: Encoder) -> Pooler:
+        return self.like(Pooler("tanh", 0.0))
 
     def build(self, encoder: EncoderModule) -> nn.Module:
         return PoolerModule(self, encoder.spec.width)
@@ -65,6 +80,8 @@ class PoolerModule(nn.Module):
 
     def __init__(self, spec: Pooler, width: int) -> None:
         super().__init__()
+        assert spec.activation is not None, "a network leaves nothing open"
+        assert spec.dropout is not None
         self.dropout = nn.Dropout(spec.dropout)
         self.dense = Linear(width, width)
         self.bend = BENDS[spec.activation]
@@ -79,8 +96,12 @@ class Mlm(Head):
 
     reads = "tokens"
 
-    activation: str = "gelu"
-    epsilon: Positive = 1e-12
+    activation: str | None = None
+    """what bends, and what its norm adds: as in the encoder unless said"""
+    epsilon: Positive | None = None
+
+    def on(self, encoder: Encoder) -> Mlm:
+        return self.like(Mlm(encoder.feeds[-1].activation, encoder.embed.epsilon))
 
     def build(self, encoder: EncoderModule) -> nn.Module:
         return MlmModule(self, encoder)
@@ -94,6 +115,8 @@ class MlmModule(nn.Module):
 
     def __init__(self, spec: Mlm, encoder: EncoderModule) -> None:
         super().__init__()
+        assert spec.activation is not None, "a network leaves nothing open"
+        assert spec.epsilon is not None
         vocabulary, narrow = encoder.embed.tokens.weight.shape
         self.transform = Linear(encoder.spec.width, narrow)
         self.bend = ACTIVATIONS[spec.activation]
@@ -123,7 +146,11 @@ class Detect(Head):
 
     reads = "tokens"
 
-    activation: str = "gelu"
+    activation: str | None = None
+    """what bends: as in the encoder unless said"""
+
+    def on(self, encoder: Encoder) -> Detect:
+        return self.like(Detect(encoder.feeds[-1].activation))
 
     def build(self, encoder: EncoderModule) -> nn.Module:
         return DetectModule(self, encoder.spec.width)
@@ -137,6 +164,7 @@ class DetectModule(nn.Module):
 
     def __init__(self, spec: Detect, width: int) -> None:
         super().__init__()
+        assert spec.activation is not None, "a network leaves nothing open"
         self.dense = Linear(width, width)
         self.bend = ACTIVATIONS[spec.activation]
         self.out = Linear(width, 1)

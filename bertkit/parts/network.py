@@ -29,7 +29,8 @@ class Network(Spec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "heads", dict(self.heads))  # a copy: the caller's may change
+        # a copy, for the caller's may change, in which nothing is left open
+        object.__setattr__(self, "heads", {name: head.on(self.encoder) for name, head in self.heads.items()})
         pooled = [name for name, head in self.heads.items() if head.reads == "pooled"]
         if pooled and "pooler" not in self.heads:
             raise BertkitError(f"the head {pooled[0]!r} reads the pooled vector: add 'pooler': Pooler() to the heads")

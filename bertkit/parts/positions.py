@@ -25,6 +25,10 @@ class Positions(Spec):
         """The longest sequence; None where there is no longest."""
         raise NotImplementedError
 
+    def after(self, pad: int) -> Positions:
+        """The same for a vocabulary whose padding has this id, where that makes a difference."""
+        return self
+
     def build(self, width: int) -> nn.Module:
         """[..., E] and a layout -> [..., E]."""
         raise NotImplementedError
@@ -36,7 +40,7 @@ class Learned(Positions):
 
     rows: Count = 512
     first: Annotated[int, Bounds(0, 2**24)] = 0
-    """the rows before it are never read"""
+    """the rows before it are never read; where there are some, they are those up to the id of padding (fairseq)"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,6 +50,9 @@ class Learned(Positions):
     @property
     def longest(self) -> int:
         return self.rows - self.first
+
+    def after(self, pad: int) -> Learned:
+        return Learned(self.longest + pad + 1, pad + 1) if self.first else self
 
     def build(self, width: int) -> nn.Module:
         return LearnedModule(self, width)

@@ -4,7 +4,8 @@ Which file wins, as in transformers 5's AutoTokenizer:
 - whose rules apply: `tokenizer_class`, else config.json's `model_type`. BERT, RoBERTa, ALBERT and XLM-R have rules that
   bertkit knows; otherwise what tokenizer.json itself says.
 - tokens and ids: tokenizer.json, else vocab.txt (BERT), vocab.json and merges.txt (RoBERTa), spiece.model (ALBERT) or
-  sentencepiece.bpe.model (XLM-R). Where tokenizer.json and a vocabulary are both there they must agree.
+  sentencepiece.bpe.model (XLM-R). Where tokenizer.json and a vocabulary are both there they must agree,
+  but for a model of sentencepiece, which is not read then.
 - lower-casing, accents, Chinese, prefix spaces: tokenizer_config.json when the directory belongs to one of the four.
 - a vocab.txt without a model of sentencepiece means BERT's rules, whatever `model_type` says: so are the ALBERTs of
   Chinese and Korean.

@@ -73,7 +73,7 @@ def gaps(corpus: Corpus, count: int, seed: int) -> list[Gap]:
         whole = [
             place
             for place, token in enumerate(map(tokenizer.token, ids.tolist()))
-            if words[place] and words[place + 1] and token.isalpha() and len(token) >= LETTERS
+            if words[place] and words[place + 1] and _is_word(tokenizer.pieces.shown(token).strip())
         ]
         if whole:
             place = whole[int(below(number(key(seed, _WORD), sentence), len(whole))[0])]
@@ -83,6 +83,10 @@ def gaps(corpus: Corpus, count: int, seed: int) -> list[Gap]:
         if len(found) == count:
             break
     return found
+
+
+def _is_word(shown: str) -> bool:
+    return shown.isalpha() and len(shown) >= LETTERS
 
 
 def unigram(corpus: Corpus) -> float:

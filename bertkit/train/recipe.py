@@ -74,8 +74,8 @@ class Train(Spec):
     phases: tuple[Phase, ...]
     optimizer: Optimizer = field(default_factory=Adam)
     schedule: Schedule = field(default_factory=Linear)
-    clip: Positive = 1.0
-    """the longest gradient"""
+    clip: Annotated[float, Bounds(0)] = 1.0
+    """the longest gradient; 0: as long as it is"""
     checkpoint_every: Many = 1000
     keep_last: Count = 2
     log_every: Many = 10

@@ -123,6 +123,9 @@ class _Run:
             table, near = self._model.network.encoder.embed.tokens.weight, recipe.model.neighbours
             begin_near_neighbours(table, self._corpus, near, recipe.model.spread, recipe.seed)
         self._learner = _learner(recipe, self._model).to(member.device).train()
+        kind = family.family_of(self._model.config["model_type"])
+        for network in self._learner.networks.values():
+            kind.config(network.spec)  # what cannot be saved is refused before it learns
         self._sharded = compute.shard and member.world > 1
         for network in self._learner.networks.values():
             compute.equip(network)
@@ -186,7 +189,7 @@ class _Run:
                 self._objective,
                 batches,
                 self._optimizer,
-                train.clip,
+                train.clip or math.inf,
                 self._recipe.seed,
                 self._step,
                 self._member,

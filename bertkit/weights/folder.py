@@ -1,4 +1,7 @@
-"""What the small files of a model's directory say, without torch: where its encoder lies, its tokenizer, its limit."""
+"""What the small files of a model's directory say: where its encoder lies, its tokenizer, its limit.
+
+For a BERT all of it comes without torch.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,6 @@ _LENGTHS = (
 )
 """names under which sentence-transformers looks for its settings of the encoder, in its order"""
 SETTINGS = "config_sentence_transformers.json"
-RESERVED = {"roberta": 2, "xlm-roberta": 2}
-"""`model_type` -> rows of the table of positions that no token has, as its family says: families need torch"""
 
 
 def home(directory: Path) -> Path:
@@ -55,10 +56,18 @@ def limit_of(directory: Path, home: Path, tokenizer: Tokenizer) -> int:
     """
     settings = files.read_object(home / "config.json") or files.read_object(home / "bert_config.json")
     told = read_lengths(home)[1].get("max_seq_length") if (directory / MODULES).is_file() else None
-    rows = _size(settings.get("max_position_embeddings", tokenizers.DEFAULT_LIMIT)) if settings else None
-    positions = rows and rows - RESERVED.get(str(settings.get("model_type")), 0)
-    bounds = (_size(told) or tokenizer.limit, positions)
+    bounds = (_size(told) or tokenizer.limit, _longest(settings) if settings else None)
     return min((bound for bound in bounds if bound), default=tokenizers.DEFAULT_LIMIT)
+
+
+def _longest(settings: dict[str, Any]) -> int | None:
+    """The longest input by a config.json: rows of its table, which for families beside BERT their own file knows."""
+    rows, kind = _size(settings.get("max_position_embeddings", tokenizers.DEFAULT_LIMIT)), settings.get("model_type")
+    if kind in (None, "bert"):
+        return rows
+    from bertkit.family import families  # torch comes with it
+
+    return families()[kind].read_encoder(settings).longest if kind in families() else rows
 
 
 def _size(value: object) -> int | None:

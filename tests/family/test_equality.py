@@ -12,10 +12,17 @@ import torch
 import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+import bertkit
+from bertkit.batch import Padded, collate
 from bertkit.family import family_of
+from bertkit.parts.heads import Classify, Mlm, Pooler
 from bertkit.parts.network import NetworkModule
+from bertkit.runtime.stream import example
+from bertkit.text import Tokenizer
+from bertkit.text.wordpiece import Specials
 from bertkit.weights import directory
 from tests.reference import LAYOUTS, Inputs, gradients, in_order, inputs, save, worst
 
@@ -150,7 +157,7 @@ def differences(
         found = gradients(network, model_type, missing=True)
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
-                spelled = dialect.canonical(name)
+                spelled = dialect.canonical(name, type(model).__name__)
                 slopes.append(worst(found[dialect.tied.get(spelled, spelled)], parameter.grad))
     return max(outputs), max(slopes)
 
@@ -176,3 +183,69 @@ def test_what_we_write_gives_the_same_numbers_in_transformers(model_type: str, t
     data = data.without(1) if "roberta" in model_type else data
     expected, got = their_outputs(model, data, heads), their_outputs(again.eval(), data, heads)
     assert max(worst(got[name], expected[name]) for name in got) == 0
+
+
+HEADS = {"pooler": Pooler(), "classify": Classify(("no", "yes"))}
+WORDS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "a", "b", "猫"]
+
+
+def tokenizer_of(pad: int) -> Tokenizer:
+    """Whose padding has this id."""
+    names = [name for name in WORDS[:5] if name != "<pad>"]
+    specials = Specials(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
+    return Tokenizer.from_vocabulary([*names[:pad], "<pad>", *names[pad:], *WORDS[5:]], specials=specials)
+
+
+@pytest.mark.parametrize("model_type", VARIANTS)
+@pytest.mark.parametrize("pad", [0, 1, 3])
+def test_new_models_give_the_same_numbers_in_transformers(model_type: str, pad: int, tmp_path: Path) -> None:
+    """With the heads of the guide, which leave open what families have of their own, and any id of padding."""
+    tokenizer = tokenizer_of(pad)
+    for heads in (HEADS, {"mlm": Mlm()}, {}):
+        made = bertkit.create(f"{model_type}-tiny", tokenizer, heads, seed=1)
+        place = made.save(tmp_path / ("-".join(heads) or "none"))
+        kind = {"pooler": "ForSequenceClassification", "mlm": "ForMaskedLM"}.get(next(iter(heads), ""), "Model")
+        model = getattr(transformers, f"{VARIANTS[model_type].name}{kind}").from_pretrained(place).eval()
+        texts = ["a b 猫 b", "猫", "a zzz b"]  # zzz is unknown: an id that is padding elsewhere
+        encoded = [tokenizer.encode(text).ids for text in texts]
+        for ids in encoded:
+            batch = collate([example(ids)], Padded)
+            with torch.no_grad():
+                hidden = made.network(batch)
+                ours_are = made.network.logits(list(heads)[-1], hidden, batch.layout) if heads else hidden
+                given = torch.tensor([ids])
+                out = model(given, token_type_ids=torch.zeros_like(given), attention_mask=torch.ones_like(given))
+            assert worst(ours_are, out[0]) <= TOLERANCE
+
+
+def test_a_classifier_beside_a_pooler_that_nothing_reads(tmp_path: Path) -> None:
+    """As transformers of 2020 saved RoBERTa's."""
+    config = {"num_hidden_layers": 2, "num_attention_heads": 2, "head": 4, "intermediate_size": 20, "vocab_size": 60}
+    model = theirs("roberta", "ForSequenceClassification", 3, **config, type_vocab_size=1, num_labels=2)
+    save(model, tmp_path)
+    file = tmp_path / "model.safetensors"
+    tensors = load_file(file)
+    extra = {f"roberta.pooler.dense.{kind}": tensors[f"classifier.dense.{kind}"] + 1 for kind in ("weight", "bias")}
+    save_file({**tensors, **extra}, file, {"format": "pt"})
+    network, _, report = directory.read(tmp_path)
+    assert (set(report.taken), report.left) == ({"pooler", "classify"}, ("pooler",))
+    data = inputs([5, 9], 60, 1).without(1)
+    expected = their_outputs(model, data, {"classify": "logits"})
+    assert (
+        worst(our_outputs(network, data, {"classify": ""}, LAYOUTS[0])["classify"], expected["classify"]) <= TOLERANCE
+    )
+
+
+def test_of_two_biases_the_head_s_own_counts(tmp_path: Path) -> None:
+    """As old files of ALBERT have them."""
+    config = {"num_hidden_layers": 2, "num_attention_heads": 2, "head": 4, "intermediate_size": 20, "vocab_size": 60}
+    model = theirs("albert", "ForMaskedLM", 3, **config, type_vocab_size=1, num_labels=2)
+    save(model, tmp_path)
+    file = tmp_path / "model.safetensors"
+    tensors = load_file(file)
+    save_file({**tensors, "predictions.decoder.bias": tensors["predictions.bias"] + 1}, file, {"format": "pt"})
+    network, _, report = directory.read(tmp_path)
+    assert (report.taken, report.left) == (("mlm",), ())
+    assert torch.equal(network.heads["mlm"].bias, tensors["predictions.bias"])
+    again = transformers.AlbertForMaskedLM.from_pretrained(tmp_path)
+    assert torch.equal(again.predictions.bias, tensors["predictions.bias"])

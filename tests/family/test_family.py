@@ -145,9 +145,10 @@ TOKENIZER = Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MAS
 @pytest.mark.parametrize("name", families())
 def test_limits_are_told_without_the_network(name: str, tmp_path) -> None:
     directory.write(Network(SMALLEST[name]).build(), {"model_type": name}, tmp_path)
-    patient = Tokenizer.from_vocabulary(TOKENIZER.vocabulary, limit=10_000)
-    longest = SMALLEST[name].longest or bertkit.Model(Network(SMALLEST[name]).build(), TOKENIZER).limit
-    assert folder.limit_of(tmp_path, tmp_path, patient) == longest
+    for limit in (10, 10_000):
+        tokenizer = Tokenizer.from_vocabulary(TOKENIZER.vocabulary, limit=limit)
+        model = bertkit.Model(Network(SMALLEST[name]).build(), tokenizer)
+        assert folder.limit_of(tmp_path, tmp_path, tokenizer) == model.limit
 
 
 @pytest.mark.parametrize("name", families())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 import bertkit
 from bertkit.batch import Example, Layout, Packed, Padded, collate
@@ -19,6 +21,7 @@ from bertkit.parts.attend import attend
 from bertkit.parts.encoder import with_dropout
 from bertkit.parts.network import Network
 from bertkit.text import Tokenizer
+from bertkit.weights import directory
 from tests.reference import LAYOUTS, in_order, worst
 
 TOLERANCE = 1e-5
@@ -143,3 +146,15 @@ def test_only_the_released_distances_can_be_written() -> None:
     assert nezha.FAMILY.read_encoder(nezha.FAMILY.config(Network(encoder))) == encoder
     with pytest.raises(bertkit.BertkitError, match=r"encoder\.place\.origin is 0, not 64"):
         nezha.FAMILY.config(Network(printed))
+
+
+def test_tables_that_files_carry_along_are_not_read(tmp_path: Path) -> None:
+    """Files of transformers have the table of distances in every layer."""
+    network = Network(nezha.encoder("tiny", 40)).build()
+    directory.write(network, {"model_type": "nezha"}, tmp_path)
+    file = tmp_path / "model.safetensors"
+    name = "encoder.layer.{}.attention.self.relative_positions_encoding.positions_encoding"
+    tables = {name.format(layer): torch.ones(4, 4, 64) for layer in range(2)}
+    save_file({**load_file(file), **tables}, file, {"format": "pt"})
+    again, _, report = directory.read(tmp_path)
+    assert (again.spec, report.left) == (network.spec, ())

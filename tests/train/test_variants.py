@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,10 @@ def test_a_variant_goes_on_where_it_was(corpora: Path, name: str) -> None:
     if name == "electra":
         files = [place / "generator" / "model.safetensors" for place in (run, whole)]
         assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_what_cannot_be_saved_is_refused_before_it_learns(corpora: Path) -> None:
+    odd = replace(plan(corpora, "electra", "odd"), model=recipe.Start(size="bert-tiny"))
+    with pytest.raises(bertkit.BertkitError, match="unknown head 'replaced'"):
+        pretrain(odd)
+    assert not (corpora / "odd" / "checkpoints").exists()

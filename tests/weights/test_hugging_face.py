@@ -296,7 +296,7 @@ def test_the_masked_head_of_a_file_keeps_its_own_activation(tmp_path: Path) -> N
     )
     network, _, report = directory.read(save(transformers.BertForMaskedLM(config), tmp_path), {"mlm": Mlm()})
     assert report.taken == ("mlm",)
-    assert network.spec.heads["mlm"] == Mlm("gelu_tanh")
+    assert network.spec.heads["mlm"] == Mlm("gelu_tanh", 1e-12)
 
 
 def test_settings_of_a_head_that_is_gone_do_not_stay(tokenizer: Tokenizer, tmp_path: Path) -> None:
