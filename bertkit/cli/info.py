@@ -52,6 +52,7 @@ def _describe(name: str) -> dict[str, Any]:
     return {
         "model": name,
         "directory": str(find(name)),
+        "family": model.config["model_type"],
         "heads": list(model.network.spec.heads),
         "loading": str(model.report),
         "layers": len(encoder.order),

@@ -42,6 +42,7 @@ from bertkit.objectives.learner import Learner
 from bertkit.objectives.mask import MARK
 from bertkit.objectives.objective import Objective
 from bertkit.parts.encoder import with_dropout
+from bertkit.spec import difference
 from bertkit.text.files import read_object
 from bertkit.train import checkpoint, exam, loop
 from bertkit.train.board import Board
@@ -57,6 +58,7 @@ from bertkit.train.optimizer import state_of
 from bertkit.train.page import BEST, FACTS, MODEL, RECIPE
 from bertkit.train.processes import Member, joined, put, shard, whole
 from bertkit.train.recipe import Phase, Recipe, differences, read, to_toml
+from bertkit.weights.find import find
 
 log = logging.getLogger("bertkit")
 
@@ -358,10 +360,19 @@ def _started(recipe: Recipe, corpus: Corpus) -> Model:
 
 
 def _learner(recipe: Recipe, made: Model) -> Learner:
-    """The network and what learns with it, drawn from the seed as well."""
+    """The network and what learns with it: drawn from the seed as well, or somebody's, where it lies beside."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
-        return recipe.learned.learner(made.network)
+        learner = recipe.learned.learner(made.network)
+    for name, network in learner.networks.items():
+        beside = find(recipe.model.weights).with_name(name) if recipe.model.weights and name != MODEL else None
+        if beside and beside.is_dir():
+            stored = model.load(beside, network.spec.heads).network
+            found = difference(network.spec, stored.spec)
+            if found:
+                raise BertkitError(f"{beside} cannot go on beside {recipe.model.weights}: here its {found}")
+            network.load_state_dict(stored.state_dict())
+    return learner
 
 
 def _beginning(learner: Learner, corpus: Corpus) -> dict[str, Any]:

@@ -19,6 +19,7 @@ def test_info_for_a_program(run: Bertkit, tiny: Path, model: Model) -> None:
     assert facts == {
         "model": str(tiny),
         "directory": str(tiny),
+        "family": "bert",
         "heads": ["mlm"],
         "loading": "took encoder, mlm; left none; made new none",
         "layers": 2,

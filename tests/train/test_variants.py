@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 import transformers
+from safetensors.torch import load_file
 
 import bertkit
 from bertkit.corpus import build
 from bertkit.corpus.build import Options
 from bertkit.corpus.source import files
+from bertkit.objectives.replaced import ReplacedTokens
 from bertkit.text import Tokenizer
 from bertkit.train import recipe
 from bertkit.train.run import StoppedError, Told, pretrain
@@ -101,3 +103,21 @@ def test_what_cannot_be_saved_is_refused_before_it_learns(corpora: Path) -> None
     with pytest.raises(bertkit.BertkitError, match="unknown head 'replaced'"):
         pretrain(odd)
     assert not (corpora / "odd" / "checkpoints").exists()
+
+
+def test_both_networks_of_electra_go_on_with_another_text(corpora: Path) -> None:
+    first = plan(corpora, "electra", "electra-first")
+    pretrain(first)
+    place = corpora / "electra-first" / "model"
+    on = replace(plan(corpora, "electra", "electra-on"), model=recipe.Start(weights=str(place), dropout=0.0))
+    pretrain(replace(on, train=replace(on.train, steps=1)))
+    before, after = (
+        load_file(corpora / run / "generator" / "model.safetensors") for run in ("electra-first", "electra-on")
+    )
+    assert before.keys() == after.keys()
+    assert max((before[name] - after[name]).abs().max() for name in before) < 0.02, "one step from where it was"
+    other = replace(on, output=str(corpora / "electra-other"), objective=(ReplacedTokens(shrink=2),))
+    with pytest.raises(
+        bertkit.BertkitError, match=r"generator cannot go on beside .*: here its encoder\.width is 64, not 32"
+    ):
+        pretrain(other)
