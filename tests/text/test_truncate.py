@@ -177,7 +177,7 @@ def test_names() -> None:
         named("hed")
     with pytest.raises(BertkitError, match=r"Chunk\.stride is 0: it must be at least 1"):
         Chunk(0)
-    with pytest.raises(BertkitError, match=r"Chunk\.stride is True: it must be at least 1"):
+    with pytest.raises(BertkitError, match=r"Chunk\.stride is True: it must be a whole number"):
         Chunk(True)
     with pytest.raises(BertkitError, match=r"Chunk\.field is 2, but the input has 2 fields"):
         Chunk(field=2).windows([5, 5], 4)
