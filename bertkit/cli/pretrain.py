@@ -36,8 +36,8 @@ def run(
     and ends. Every key of a recipe may be changed: output=DIR, train.steps=60, train.optimizer.rate=1e-4, seed=1,
     model.weights=DIR to go on with a model that is there. Keys that do not exist are told, with those that do.
     """
-    from bertkit.text import Tokenizer
     from bertkit.train import recipe as recipes
+    from bertkit.train.page import filling
     from bertkit.train.run import StoppedError, pretrain
 
     if not recipe.is_file():
@@ -52,8 +52,7 @@ def run(
             display.say(str(stopped))
             raise typer.Exit(130) from None
     if leads:
-        mask, fills = Tokenizer.load(made).specials.mask, max(made.parent.glob("generator"), default=made)
-        display.say(f"wrote {made}. Next: bertkit report {made.parent}, or bertkit fill {fills} 'a text with a {mask}'")
+        display.say(f"wrote {made}. Next: bertkit report {made.parent}, or {filling(made.parent)}")
 
 
 class Display:

@@ -20,13 +20,14 @@ from bertkit.errors import BertkitError
 from bertkit.objectives.mask import MARK
 from bertkit.report import Column, Facts, Level, Line, Lines, Note, Page, Part, Section, Table, Text
 from bertkit.report.number import is_number, shown
+from bertkit.text import Tokenizer
 from bertkit.text.files import read_object, read_text
 from bertkit.train.health import NEAR, PAIRS, WHILE
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import lines
 
 RECIPE, FACTS, MODEL, BEST = "recipe.toml", "facts.json", "model", "best"
-QUESTIONS = {MARK: "Masked tokens", "next": "Next sentence", "order": "Sentence order"}
+QUESTIONS = {MARK: "Masked tokens", "next": "Next sentence", "order": "Sentence order", "replaced": "Replaced tokens"}
 ONE_ANSWER, FREQUENCIES = "one answer for all", "frequencies alone"
 SERIOUS = ("nan", "divergence", "plateau", "unknown")
 """alarms after which a run is seldom worth its time"""
@@ -187,10 +188,18 @@ def _notes(told: _Told, run: Path, recipe: Entry) -> list[Part]:
     return notes if told.alarms or not told.steps else [*notes, Note("No alarm was given.", "good")]
 
 
+def filling(run: Path) -> str:
+    """What to type to see a run fill gaps: with its generator, where it has one, and its own word for a gap."""
+    home, mask = max(run.glob("generator"), default=run / MODEL), "[MASK]"
+    with suppress(BertkitError):
+        mask = Tokenizer.load(home).specials.mask
+    return f"bertkit fill {home} 'a text with a {mask} in it'"
+
+
 def _state(told: _Told, run: Path, recipe: Entry) -> Note:
     total = _steps(recipe)
     if (run / MODEL).is_dir() and total is not None and told.step >= total:
-        return Note(f"Finished. Next: bertkit fill {run / MODEL} 'a text with a [MASK] in it'", "good")
+        return Note(f"Finished. Next: {filling(run)}", "good")
     of_all = f" of {total:,}" if total else ""
     so_far = f"Step {told.step:,}{of_all} so far." if told.steps else "No step is written yet."
     return Note(f"{so_far} If the run is not at work any more, this goes on: bertkit pretrain {run / RECIPE}")
