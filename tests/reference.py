@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +14,14 @@ from torch import Tensor
 from bertkit.batch import Batch, Example, Packed, Padded, collate
 from bertkit.family import family_of
 from bertkit.parts.network import NetworkModule
+from bertkit.weights import directory
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
 LAYOUTS = (Padded, Packed)
+PER_TOKEN = {"mlm", "tag", "span", "replaced"}
+"""heads that answer for every token"""
 
 
 @dataclass
@@ -88,3 +92,44 @@ def gradients(network: NetworkModule, model_type: str = "bert", missing: bool = 
 def worst(a: Tensor, b: Tensor) -> float:
     assert a.shape == b.shape, (a.shape, b.shape)
     return float((a - b).detach().abs().max()) if a.numel() else 0.0
+
+
+def ours(model: transformers.PreTrainedModel) -> NetworkModule:
+    """The same network here, all of it taken."""
+    with tempfile.TemporaryDirectory() as folder:
+        network, _, report = directory.read(save(model, Path(folder)))
+    assert not report.left
+    assert not report.new
+    return network
+
+
+def their_outputs(model: transformers.PreTrainedModel, data: Inputs, heads: dict[str, str]) -> dict[str, Tensor]:
+    """What heads (ours -> their keys) say, or without any the hidden states; values per token as [T, ...]."""
+    arguments = data.theirs()
+    if "choice" in heads:
+        arguments = {name: values[None] for name, values in arguments.items()}  # [1, choices, L]
+    out = model(**arguments)
+    if not heads:
+        return {"hidden": data.real(out.last_hidden_state)}
+    if "span" in heads:
+        out["span"] = torch.stack([out.start_logits, out.end_logits], -1)
+    made = {name: out[key] for name, key in heads.items()}
+    if "choice" in heads:
+        made["choice"] = made["choice"].T  # [choices, 1]
+    return {name: data.real(x) if name in PER_TOKEN else x for name, x in made.items()}
+
+
+def our_outputs(network: NetworkModule, data: Inputs, heads: dict[str, str], layout: type) -> dict[str, Tensor]:
+    """The same of ours, in one layout."""
+    batch = data.ours(layout)
+    hidden = network(batch)
+    if not heads:
+        return {"hidden": data.real(in_order(batch, hidden))}
+    made = {name: network.logits(name, hidden, batch.layout) for name in heads}
+    return {name: data.real(in_order(batch, x)) if name in PER_TOKEN else batch.restore(x) for name, x in made.items()}
+
+
+def loss(outputs: dict[str, Tensor]) -> Tensor:
+    """A fixed random weighing of every output, so that every gradient matters."""
+    torch.manual_seed(1)
+    return sum((x * torch.randn(x.shape)).mean() for _, x in sorted(outputs.items()))

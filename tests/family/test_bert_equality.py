@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,22 @@ import torch
 import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
-from bertkit.parts.network import NetworkModule
 from bertkit.parts.pool import Mean
 from bertkit.weights import directory
 from tests.pretrained import CHINESE_SENTENCE, ENGLISH_TINY, pretrained
-from tests.reference import LAYOUTS, Inputs, gradients, in_order, inputs, save, worst
+from tests.reference import (
+    LAYOUTS,
+    Inputs,
+    gradients,
+    in_order,
+    inputs,
+    loss,
+    our_outputs,
+    ours,
+    their_outputs,
+    worst,
+)
 
 TOLERANCE = 1e-5
 
@@ -31,7 +39,6 @@ HEADS = {
     "BertForQuestionAnswering": {"span": "span"},
     "BertForMultipleChoice": {"choice": "logits"},
 }
-PER_TOKEN = {"mlm", "tag", "span"}
 
 configs = st.fixed_dictionaries(
     {
@@ -62,40 +69,6 @@ def theirs(architecture: str, seed: int, head: int, dropout: float, **settings: 
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.15)
     return model.eval()
-
-
-def ours(model: transformers.PreTrainedModel) -> NetworkModule:
-    with tempfile.TemporaryDirectory() as folder:
-        network, _, report = directory.read(save(model, Path(folder)))
-    assert not report.left
-    assert not report.new
-    return network
-
-
-def their_outputs(model: transformers.PreTrainedModel, data: Inputs, heads: dict[str, str]) -> dict[str, Tensor]:
-    arguments = data.theirs()
-    if isinstance(model, transformers.BertForMultipleChoice):
-        arguments = {name: values[None] for name, values in arguments.items()}  # [1, choices, L]
-    out = model(**arguments)
-    if "span" in heads:
-        out["span"] = torch.stack([out.start_logits, out.end_logits], -1)
-    made = {name: out[key] for name, key in heads.items()}
-    if "choice" in heads:
-        made["choice"] = made["choice"].T  # [choices, 1]
-    return {name: data.real(x) if name in PER_TOKEN else x for name, x in made.items()}
-
-
-def our_outputs(network: NetworkModule, data: Inputs, heads: dict[str, str], layout: type) -> dict[str, Tensor]:
-    batch = data.ours(layout)
-    hidden = network(batch)
-    made = {name: network.logits(name, hidden, batch.layout) for name in heads}
-    return {name: data.real(in_order(batch, x)) if name in PER_TOKEN else batch.restore(x) for name, x in made.items()}
-
-
-def loss(outputs: dict[str, Tensor]) -> Tensor:
-    """A fixed random weighing of every output, so that every gradient matters."""
-    torch.manual_seed(1)
-    return sum((x * torch.randn(x.shape)).mean() for _, x in sorted(outputs.items()))
 
 
 @pytest.mark.parametrize("architecture", HEADS)

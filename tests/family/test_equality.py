@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,15 +18,23 @@ import bertkit
 from bertkit.batch import Padded, collate
 from bertkit.family import family_of
 from bertkit.parts.heads import Classify, Mlm, Pooler
-from bertkit.parts.network import NetworkModule
 from bertkit.runtime.stream import example
 from bertkit.text import Tokenizer
 from bertkit.text.wordpiece import Specials
 from bertkit.weights import directory
-from tests.reference import LAYOUTS, Inputs, gradients, in_order, inputs, save, worst
+from tests.reference import (
+    LAYOUTS,
+    gradients,
+    inputs,
+    loss,
+    our_outputs,
+    ours,
+    save,
+    their_outputs,
+    worst,
+)
 
 TOLERANCE = 1e-5
-PER_TOKEN = {"mlm", "tag", "span", "replaced"}
 TASKS = {
     "Model": {},
     "ForMaskedLM": {"mlm": "logits"},
@@ -79,6 +86,11 @@ configs = st.fixed_dictionaries(
 lengths = st.lists(st.integers(1, 12), min_size=1, max_size=6)
 
 
+SMALL = {"num_hidden_layers": 2, "num_attention_heads": 2, "head": 4, "intermediate_size": 20, "vocab_size": 60}
+SMALL |= {"type_vocab_size": 1, "num_labels": 2}
+"""settings of a small network"""
+
+
 def theirs(model_type: str, task: str, seed: int, head: int, **settings: object) -> transformers.PreTrainedModel:
     """A random reference without dropout. Weights are drawn wide, so that an error anywhere shows."""
     variant = VARIANTS[model_type]
@@ -95,44 +107,6 @@ def theirs(model_type: str, task: str, seed: int, head: int, **settings: object)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.15)
     return model.eval()
-
-
-def ours(model: transformers.PreTrainedModel) -> NetworkModule:
-    with tempfile.TemporaryDirectory() as folder:
-        network, _, report = directory.read(save(model, Path(folder)))
-    assert not report.left
-    assert not report.new
-    return network
-
-
-def their_outputs(model: transformers.PreTrainedModel, data: Inputs, heads: dict[str, str]) -> dict[str, Tensor]:
-    arguments = data.theirs()
-    if "choice" in heads:
-        arguments = {name: values[None] for name, values in arguments.items()}  # [1, choices, L]
-    out = model(**arguments)
-    if not heads:
-        return {"hidden": data.real(out.last_hidden_state)}
-    if "span" in heads:
-        out["span"] = torch.stack([out.start_logits, out.end_logits], -1)
-    made = {name: out[key] for name, key in heads.items()}
-    if "choice" in heads:
-        made["choice"] = made["choice"].T  # [choices, 1]
-    return {name: data.real(x) if name in PER_TOKEN else x for name, x in made.items()}
-
-
-def our_outputs(network: NetworkModule, data: Inputs, heads: dict[str, str], layout: type) -> dict[str, Tensor]:
-    batch = data.ours(layout)
-    hidden = network(batch)
-    if not heads:
-        return {"hidden": data.real(in_order(batch, hidden))}
-    made = {name: network.logits(name, hidden, batch.layout) for name in heads}
-    return {name: data.real(in_order(batch, x)) if name in PER_TOKEN else batch.restore(x) for name, x in made.items()}
-
-
-def loss(outputs: dict[str, Tensor]) -> Tensor:
-    """A fixed random weighing of every output, so that every gradient matters."""
-    torch.manual_seed(1)
-    return sum((x * torch.randn(x.shape)).mean() for _, x in sorted(outputs.items()))
 
 
 def differences(
@@ -171,8 +145,7 @@ def test_every_head_equals_transformers(model_type: str, task: str, config: dict
 
 @pytest.mark.parametrize(("model_type", "task"), CASES)
 def test_what_we_write_gives_the_same_numbers_in_transformers(model_type: str, task: str, tmp_path: Path) -> None:
-    config = {"num_hidden_layers": 2, "num_attention_heads": 2, "head": 4, "intermediate_size": 20, "vocab_size": 60}
-    model = theirs(model_type, task, 3, **config, type_vocab_size=1, num_labels=2)
+    model = theirs(model_type, task, 3, **SMALL)
     network = ours(model)
     directory.write(network, {"model_type": model_type}, tmp_path)
     again, told = type(model).from_pretrained(tmp_path, output_loading_info=True)
@@ -218,15 +191,19 @@ def test_new_models_give_the_same_numbers_in_transformers(model_type: str, pad: 
             assert worst(ours_are, out[0]) <= TOLERANCE
 
 
+def saved_with(model: transformers.PreTrainedModel, place: Path, more: Callable[[dict[str, Tensor]], dict]) -> dict:
+    """The tensors of a model as transformers writes them, and what `more` makes of them beside them in the file."""
+    file = save(model, place) / "model.safetensors"
+    tensors = load_file(file)
+    save_file({**tensors, **more(tensors)}, file, {"format": "pt"})
+    return tensors
+
+
 def test_a_classifier_beside_a_pooler_that_nothing_reads(tmp_path: Path) -> None:
     """As transformers of 2020 saved RoBERTa's."""
-    config = {"num_hidden_layers": 2, "num_attention_heads": 2, "head": 4, "intermediate_size": 20, "vocab_size": 60}
-    model = theirs("roberta", "ForSequenceClassification", 3, **config, type_vocab_size=1, num_labels=2)
-    save(model, tmp_path)
-    file = tmp_path / "model.safetensors"
-    tensors = load_file(file)
-    extra = {f"roberta.pooler.dense.{kind}": tensors[f"classifier.dense.{kind}"] + 1 for kind in ("weight", "bias")}
-    save_file({**tensors, **extra}, file, {"format": "pt"})
+    model = theirs("roberta", "ForSequenceClassification", 3, **SMALL)
+    kinds = ("weight", "bias")
+    saved_with(model, tmp_path, lambda x: {f"roberta.pooler.dense.{k}": x[f"classifier.dense.{k}"] + 1 for k in kinds})
     network, _, report = directory.read(tmp_path)
     assert (set(report.taken), report.left) == ({"pooler", "classify"}, ("pooler",))
     data = inputs([5, 9], 60, 1).without(1)
@@ -238,12 +215,8 @@ def test_a_classifier_beside_a_pooler_that_nothing_reads(tmp_path: Path) -> None
 
 def test_of_two_biases_the_head_s_own_counts(tmp_path: Path) -> None:
     """As old files of ALBERT have them."""
-    config = {"num_hidden_layers": 2, "num_attention_heads": 2, "head": 4, "intermediate_size": 20, "vocab_size": 60}
-    model = theirs("albert", "ForMaskedLM", 3, **config, type_vocab_size=1, num_labels=2)
-    save(model, tmp_path)
-    file = tmp_path / "model.safetensors"
-    tensors = load_file(file)
-    save_file({**tensors, "predictions.decoder.bias": tensors["predictions.bias"] + 1}, file, {"format": "pt"})
+    model = theirs("albert", "ForMaskedLM", 3, **SMALL)
+    tensors = saved_with(model, tmp_path, lambda x: {"predictions.decoder.bias": x["predictions.bias"] + 1})
     network, _, report = directory.read(tmp_path)
     assert (report.taken, report.left) == (("mlm",), ())
     assert torch.equal(network.heads["mlm"].bias, tensors["predictions.bias"])

@@ -27,7 +27,10 @@ def test_every_logit_is_that_of_transformers(package: tuple[str, str]) -> None:
     heads = {"mlm": "prediction_logits", "next_sentence": "sop_logits"} if "next_sentence" in report.taken else {}
     kind = transformers.AlbertForPreTraining if heads else transformers.AlbertForMaskedLM
     heads = heads or {"mlm": "logits"}
-    model = kind.from_pretrained(path).eval()
+    network, model = (
+        network.double(),
+        kind.from_pretrained(path).eval().double(),
+    )  # rounding grows in twelve equal layers
     tokenizer = transformers.BertTokenizerFast.from_pretrained(path)
     padded = tokenizer(TEXTS[package], padding=True, return_tensors="pt")
     mine = [bertkit.Tokenizer.load(path).encode(text) for text in TEXTS[package]]
@@ -45,5 +48,4 @@ def test_every_logit_is_that_of_transformers(package: tuple[str, str]) -> None:
                     got, wanted = data.real(in_order(batch, logits)), data.real(expected[key])
                 else:
                     got, wanted = batch.restore(logits), expected[key]
-                largest = max(1.0, float(wanted.abs().max()))
-                assert worst(got, wanted) <= TOLERANCE * largest
+                assert worst(got, wanted) <= TOLERANCE

@@ -69,8 +69,8 @@ def test_losses_and_gradients_are_those_of_two_models_of_transformers(
     filled = torch.where(masked, named.logits.argmax(-1), given["input_ids"])
     changed = masked & (filled != wanted)
     judged = discriminator(filled, **inputs, labels=changed.long())
-    assert 0 < changed.sum() < masked.sum() or changed.any()
-    (named.loss + 50 * judged.loss).backward()
+    assert changed.any()
+    ((named.loss + 50 * judged.loss) / 50).backward()  # so that gradients are about 1, where 1e-5 means something
 
     for layout in LAYOUTS:
         ours.zero_grad()
@@ -82,14 +82,13 @@ def test_losses_and_gradients_are_those_of_two_models_of_transformers(
         assert counts == {"mlm": int(masked.sum()), DETECT: int(flat.lengths.sum())}
         right = (judged.logits > 0) == changed
         assert int(asked[DETECT].right) == int(right[given["attention_mask"].bool()].sum())
-        sum(OBJECTIVE.weights.get(name, 1) * loss for name, loss in means.items()).backward()
+        (sum(OBJECTIVE.weights.get(name, 1) * loss for name, loss in means.items()) / 50).backward()
         found = gradients(ours.network, "electra") | {
             f"generator.{name}": x for name, x in gradients(ours.generator, "electra").items()
         }
         for prefix, model in (("", discriminator), ("generator.", generator)):
             for name, parameter in model.named_parameters():
-                largest = max(1.0, float(parameter.grad.abs().max()))  # gradients are fifty times as large here
-                assert worst(found[prefix + name], parameter.grad) <= TOLERANCE * largest, (layout, prefix, name)
+                assert worst(found[prefix + name], parameter.grad) <= TOLERANCE, (layout, prefix, name)
 
 
 def test_tables_are_one_and_nothing_else_is(tokenizer: Tokenizer) -> None:
@@ -128,13 +127,13 @@ def test_what_the_network_sees_is_never_masked_and_only_masked_places_change(tok
     flat = OBJECTIVE.corrupt(whole, Vocabulary.of(tokenizer))
     batch = batch_of(flat)
     made(batch)
-    ids, true = seen[0].layout.flat(seen[0].tokens["ids"]).numpy(), np.empty_like(whole.ids)
+    ids = seen[0].layout.flat(seen[0].tokens["ids"]).numpy()
     at, _ = batch.marks["mlm"]
     every, true = (x.numpy() for x in batch.marks[DETECT])
     assert sorted(every) == list(range(len(whole.ids)))
     changed = np.flatnonzero(ids[every] != true)
     assert set(every[changed]) <= set(at.numpy().tolist())
-    assert tokenizer.mask_id not in ids or tokenizer.mask_id in true
+    assert (flat.ids == tokenizer.mask_id).sum() == len(at) > (ids == tokenizer.mask_id).sum()
     assert sorted(true) == sorted(whole.ids)
 
 
