@@ -1,0 +1,1 @@
+"""How good an answer is: scores as the official scripts count them, from answers alone. No torch."""
