@@ -14,7 +14,7 @@ from typing import Any
 
 from bertkit.errors import BertkitError, look_up
 from bertkit.names import Names
-from bertkit.parts.heads import Choice, Classify, Head, Labelled, Mlm, MultiLabel, Regress, Tag
+from bertkit.parts.heads import Chain, Choice, Classify, Head, Labelled, Mlm, MultiLabel, Regress, Tag
 from bertkit.parts.network import Network
 
 Config = Mapping[str, Any]
@@ -31,6 +31,9 @@ PROBLEMS: dict[str, type[Classify] | type[MultiLabel] | type[Regress]] = {
     "regression": Regress,
 }
 """`problem_type` of a sequence classifier; where it is silent, one label means regression"""
+
+CHAIN = {"first": "crf.start", "last": "crf.end", "transitions.weight": "crf.transitions"}
+"""what a chain has beside a tagger's matrix, which transformers leaves unread; where the first is, all must be"""
 
 _MATRIX = ("weight", "bias")
 
@@ -80,8 +83,8 @@ class Dialect:
     def names(self, network: Network) -> Names:
         """The table for an encoder and the heads that a network has."""
         rows = dict(self.encoder)
-        for head in network.heads:
-            rows |= self._filed(head).rows(head)
+        for name, head in network.heads.items():
+            rows |= self._rows(name, head)
         return Names(rows)
 
     def canonical(self, name: str, kind: str = "") -> str:
@@ -129,7 +132,7 @@ class Dialect:
             first = next(iter(filed.rows(name).values()))
             if first in names:
                 heads[name] = filed.read(config)
-        return heads | (self._read_classifier(config) if f"{self.classifier}.weight" in names else {})
+        return heads | (self._read_classifier(config, names) if f"{self.classifier}.weight" in names else {})
 
     def require_places(self, network: Network) -> None:
         """Refuse several heads of which a file can hold one."""
@@ -160,18 +163,21 @@ class Dialect:
         found: float = config.get("hidden_dropout_prob", 0.1) if said is None else said
         return found
 
-    def _filed(self, head: str) -> Filed:
-        if head in CLASSIFIERS:
-            return Filed({"dense": self.classifier}, lambda config: self._read_classifier(config)[head])
-        return look_up("head", head, self.heads)
+    def _rows(self, name: str, head: Head) -> dict[str, str]:
+        if name not in CLASSIFIERS:
+            return look_up("head", name, self.heads).rows(name)
+        chain = CHAIN if isinstance(head, Chain) else {}
+        shared = Filed({"dense": self.classifier}, lambda config: head).rows(name)
+        return shared | {f"heads.{name}.{ours}": theirs for ours, theirs in chain.items()}
 
-    def _read_classifier(self, config: Config) -> dict[str, Head]:
+    def _read_classifier(self, config: Config, names: frozenset[str]) -> dict[str, Head]:
         heads = self.classes.get(architecture_of(config), ())
         dropout = self.dropout(config)
         if "choice" in heads:
             return {"choice": Choice(dropout)}
         if "tag" in heads:
-            return {"tag": Tag(read_labels(config), dropout)}
+            tagger = Chain if CHAIN["first"] in names else Tag
+            return {"tag": tagger(read_labels(config), dropout)}
         if "classify" not in heads:
             return {}  # somebody's own head that happens to be called so: left, and said
         labels, problem = read_labels(config), config.get("problem_type")

@@ -14,15 +14,14 @@ from torch import Tensor
 from bertkit.batch import Batch
 from bertkit.corpus.flat import Flat
 from bertkit.objectives.mask import MARK, Mask, Vocabulary
-from bertkit.objectives.objective import Asked, Objective
-from bertkit.parts.encoder import Encoder
+from bertkit.objectives.objective import Asked, SelfSupervised
 from bertkit.parts.heads import Head, Mlm
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.surprise import surprise
 
 
 @dataclass(frozen=True)
-class MaskedLm(Objective):
+class MaskedLm(SelfSupervised):
     """Tokens that `mask` hides are to be named."""
 
     mask: Mask = field(default_factory=Mask)
@@ -31,8 +30,9 @@ class MaskedLm(Objective):
     def lexicons(self) -> tuple[str, ...]:
         return self.mask.choose.lexicons
 
-    def heads(self, encoder: Encoder) -> dict[str, Head]:
-        return {"mlm": Mlm(encoder.feeds[-1].activation, encoder.embed.epsilon)}
+    @property
+    def heads(self) -> dict[str, Head]:
+        return {"mlm": Mlm()}
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
         return self.mask.corrupt(flat, vocabulary)

@@ -22,7 +22,6 @@ from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
 from bertkit.objectives.learner import Learner
 from bertkit.objectives.mask import Vocabulary
-from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Head
 from bertkit.parts.network import NetworkModule
 from bertkit.spec import Spec
@@ -66,8 +65,10 @@ class Objective(Spec):
         """The network and all else that learns with it."""
         return Learner(network, self)
 
-    def heads(self, encoder: Encoder) -> dict[str, Head]:
-        """The heads that it needs on an encoder, by name; objectives share those of the same name."""
+    @property
+    def heads(self) -> dict[str, Head]:
+        """The heads that it needs, by name; objectives share those of the same name. What they leave open an encoder or
+        its family fills in."""
         raise NotImplementedError
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
@@ -84,7 +85,12 @@ class Objective(Spec):
 
 
 @dataclass(frozen=True)
-class Sum(Objective):
+class SelfSupervised(Objective):
+    """Those that find their answers in the text itself: what pre-training learns."""
+
+
+@dataclass(frozen=True)
+class Sum(SelfSupervised):
     """Several objectives on the same hidden states, each counted for itself."""
 
     parts: tuple[Objective, ...]
@@ -109,8 +115,9 @@ class Sum(Objective):
     def lexicons(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for part in self.parts for name in part.lexicons))
 
-    def heads(self, encoder: Encoder) -> dict[str, Head]:
-        return {name: head for part in self.parts for name, head in part.heads(encoder).items()}
+    @property
+    def heads(self) -> dict[str, Head]:
+        return {name: head for part in self.parts for name, head in part.heads.items()}
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
         for part in self.parts:

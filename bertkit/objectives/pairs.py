@@ -19,15 +19,14 @@ from bertkit.batch import Batch
 from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
 from bertkit.objectives.mask import Vocabulary
-from bertkit.objectives.objective import Asked, Objective
-from bertkit.parts.encoder import Encoder
+from bertkit.objectives.objective import Asked, SelfSupervised
 from bertkit.parts.heads import Head, NextSentence, Pooler
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.surprise import surprise
 
 
 @dataclass(frozen=True)
-class PairQuestion(Objective):
+class PairQuestion(SelfSupervised):
     """Two answers, 0 and 1, for each pair."""
 
     label: ClassVar[str]
@@ -35,7 +34,8 @@ class PairQuestion(Objective):
     inputs: ClassVar[str]
     """the inputs that know them"""
 
-    def heads(self, encoder: Encoder) -> dict[str, Head]:
+    @property
+    def heads(self) -> dict[str, Head]:
         return {"pooler": Pooler(), "next_sentence": NextSentence()}
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:

@@ -22,7 +22,7 @@ from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
 from bertkit.objectives.learner import Learner
 from bertkit.objectives.mask import MARK, Mask, Vocabulary
-from bertkit.objectives.objective import Asked, Objective
+from bertkit.objectives.objective import Asked, SelfSupervised
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Detect, Head, Mlm
 from bertkit.parts.network import Network, NetworkModule
@@ -36,7 +36,7 @@ HEAD = 64
 
 
 @dataclass(frozen=True)
-class ReplacedTokens(Objective):
+class ReplacedTokens(SelfSupervised):
     """Tokens that `mask` hides are filled by a generator; the network finds those that it changed.
 
     The generator has as many layers, a `shrink`-th as wide: 4 for ELECTRA-small and -large, 3 for -base. Google's code
@@ -56,8 +56,9 @@ class ReplacedTokens(Objective):
     def weights(self) -> dict[str, float]:
         return {DETECT: self.weight}
 
-    def heads(self, encoder: Encoder) -> dict[str, Head]:
-        return {DETECT: Detect(encoder.feeds[-1].activation)}
+    @property
+    def heads(self) -> dict[str, Head]:
+        return {DETECT: Detect()}
 
     def corrupt(self, flat: Flat, vocabulary: Vocabulary) -> Flat:
         masked, every = self.mask.corrupt(flat, vocabulary), np.arange(len(flat.ids))

@@ -19,7 +19,7 @@ from bertkit.errors import BertkitError, look_up
 from bertkit.parts.dense import ACTIVATIONS as BENDS
 from bertkit.parts.encoder import Encoder, EncoderModule
 from bertkit.parts.feed import ACTIVATIONS
-from bertkit.parts.init import Linear
+from bertkit.parts.init import Embedding, Linear
 from bertkit.spec import Positive, Rate, Spec
 
 
@@ -261,6 +261,17 @@ class Tag(Labelled):
     reads = "tokens"
 
 
+@dataclass(frozen=True)
+class Chain(Tag):
+    """One of several labels for every token, and how well labels follow each other: a linear-chain CRF on a tagger.
+
+    Its logits are a tagger's, the emissions; `bertkit.parts.chain` makes paths of them.
+    """
+
+    def build(self, encoder: EncoderModule) -> nn.Module:
+        return ChainModule(encoder.spec.width, len(self.labels), self.dropout)
+
+
 class MatrixModule(nn.Module):
     """Dropout and one matrix: [B, W] -> [B, C] on sequences, [..., W] -> [..., C] on tokens."""
 
@@ -272,3 +283,22 @@ class MatrixModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.dense(self.dropout(x))
         return out
+
+
+class ChainModule(MatrixModule):
+    """[..., W] -> [..., C] as a tagger, and `links` between the labels.
+
+    Links begin as all else does: the table drawn from the encoder's spread, the ends as biases at 0. Beside emissions
+    they are next to nothing, so that learning begins with a plain tagger, and every link has a gradient of its own.
+    """
+
+    def __init__(self, width: int, outputs: int, dropout: float) -> None:
+        super().__init__(width, outputs, dropout)
+        self.transitions = Embedding(outputs, outputs)
+        self.first = nn.Parameter(torch.zeros(outputs))
+        self.last = nn.Parameter(torch.zeros(outputs))
+
+    @property
+    def links(self) -> tuple[Tensor, Tensor, Tensor]:
+        """From each label (a row) to the next [C, C], into the first one [C], and out of the last one [C]."""
+        return self.transitions.weight, self.first, self.last

@@ -169,7 +169,7 @@ def test_it_learns_masked_tokens(name: str) -> None:
     """Sixty steps on twelve words in one order: the loss falls below what knowing the words alone would give."""
     torch.manual_seed(0)
     objective = MaskedLm()
-    network = Network(SMALLEST[name], objective.heads(SMALLEST[name])).build().train()
+    network = Network(SMALLEST[name], objective.heads).build().train()
     learner = objective.learner(network)
     optimizer = torch.optim.Adam(learner.parameters(), lr=2e-3)
     losses = []

@@ -14,7 +14,6 @@ import transformers
 from torch import Tensor
 
 import bertkit
-from bertkit import family
 from bertkit.batch import Batch, Packed, gather
 from bertkit.corpus.flat import Flat
 from bertkit.errors import BertkitError
@@ -62,7 +61,7 @@ def drawn_wide(tokenizer: Tokenizer, objective: Objective) -> Model:
     attention, feed = Attention(2, 16, dropout=0.0, look_dropout=0.0), Feed(64, dropout=0.0)
     torch.manual_seed(0)
     encoder = bert.stack(2, 32, embed, attention, feed, spread=0.15)
-    network = Network(encoder, objective.heads(encoder)).build()
+    network = Network(encoder, objective.heads).build()
     for parameter in network.parameters():
         if parameter.dim() == 1:
             torch.nn.init.normal_(parameter, mean=0.5, std=0.15)
@@ -124,7 +123,7 @@ def test_loss_and_gradients_equal_transformers(
 
 def test_a_new_model_of_a_published_size_learns_as_transformers_does(tokenizer: Tokenizer, tmp_path: Path) -> None:
     objective = MaskedLm() + Nsp()
-    heads = objective.heads(family.encoder("bert-tiny", len(tokenizer)))
+    heads = objective.heads
     made = bertkit.create("bert-tiny", tokenizer, heads, seed=0)  # not training, so that nothing is dropped
     reference = transformers.BertForPreTraining.from_pretrained(made.save(tmp_path / "model")).eval()
     flat = objective.corrupt(pairs(tokenizer, "next"), Vocabulary.of(tokenizer))
@@ -186,9 +185,10 @@ def together(parts: list[Flat]) -> Flat:
 
 def test_heads_are_shared_by_name() -> None:
     encoder = replace(bert.encoder("tiny"), feeds=(Feed(512, "relu"),) * 2)
-    mlm = Mlm("relu", encoder.embed.epsilon)
-    assert (Nsp() + MaskedLm()).heads(encoder) == {"pooler": Pooler(), "next_sentence": NextSentence(), "mlm": mlm}
-    assert MaskedLm().heads(encoder) == {"mlm": mlm}, "RoBERTa's has no pooler"
+    assert (Nsp() + MaskedLm()).heads == {"pooler": Pooler(), "next_sentence": NextSentence(), "mlm": Mlm()}
+    assert MaskedLm().heads == {"mlm": Mlm()}, "RoBERTa's has no pooler"
+    on = Network(encoder, MaskedLm().heads).heads
+    assert on == {"mlm": Mlm("relu", encoder.embed.epsilon)}, "the encoder fills in what is left open"
 
 
 def test_an_objective_is_asked_once() -> None:

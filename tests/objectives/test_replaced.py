@@ -37,7 +37,7 @@ def learner_of(tokenizer: Tokenizer, narrow: int = 16) -> ReplacedLearner:
     torch.manual_seed(0)
     layer = Attention(2, 16), Feed(64)
     encoder = with_dropout(electra.bert.stack(2, 32, Embed(len(tokenizer), narrow), *layer, spread=0.15), 0.0)
-    network = Network(encoder, OBJECTIVE.heads(encoder)).build().train()
+    network = Network(encoder, OBJECTIVE.heads).build().train()
     made = OBJECTIVE.learner(network)
     assert isinstance(made, ReplacedLearner)
     for parameter in made.parameters():

@@ -34,7 +34,7 @@ def drawn_wide(name: str, tokenizer: Tokenizer, objective: Objective) -> Model:
     """The smallest network without dropout, its weights drawn wide, so that an error anywhere shows."""
     family = families()[name]
     encoder = with_dropout(family.sizes["tiny"](len(tokenizer)), 0.0).after(tokenizer.pad_id)
-    network = Network(encoder, family.heads(encoder, objective.heads(encoder))).build()
+    network = Network(encoder, family.heads(encoder, objective.heads)).build()
     torch.manual_seed(0)
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, mean=0.3 if parameter.dim() == 1 else 0.0, std=0.08)
