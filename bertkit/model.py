@@ -17,17 +17,30 @@ from torch import Tensor, nn
 from bertkit import artifact, family
 from bertkit.batch import Batch, Packed, collate
 from bertkit.errors import BertkitError, about, look_up
+from bertkit.parts.chain import decode
 from bertkit.parts.dense import DenseModule
 from bertkit.parts.encoder import Encoder, EncoderModule
-from bertkit.parts.heads import Head, Span, Tag
+from bertkit.parts.heads import ChainModule, Head, Span, Tag
 from bertkit.parts.network import Network, NetworkModule
 from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.engine import torch_engine
 from bertkit.runtime.lanes import Lanes
-from bertkit.runtime.passage import Answer, Passage, Tagged, passages, token_engine
-from bertkit.runtime.stream import Rows, example, stream
+from bertkit.runtime.passage import (
+    Answer,
+    Fields,
+    Passage,
+    Tagged,
+    Text,
+    answers,
+    likeliest,
+    passages,
+    tagged,
+    token_engine,
+)
+from bertkit.runtime.passage import texts as read_texts
+from bertkit.runtime.stream import Given, Rows, example, stream
 from bertkit.text import Tokenizer, stitch
 from bertkit.text import truncate as truncation
 from bertkit.text.directory import DEFAULT_LIMIT
@@ -238,6 +251,34 @@ class Model:
         parts = stream(texts, self.tokenizer, engine, join, self.limit, policy, cut, progress, Lanes.on(self.device))
         return (self._finish(rows, normalize) for rows in parts)
 
+    def logits(
+        self,
+        texts: Iterable[Given],
+        head: str,
+        truncate: str | Policy = "head",
+        progress: Callable[[int], None] | None = None,
+        cut: Cut | None = None,
+    ) -> Iterator[Rows]:
+        """What a head that reads whole texts says of each text or pair: arrays [texts, C] of some thousand, in order.
+
+        Of a text in chunks it is the mean of theirs.
+        """
+        _require_many(texts)
+        self._require_head(head)
+
+        def said(batch: Batch) -> Tensor:
+            with self.network.evaluating():
+                return self.network.logits(head, self.network(batch), batch.layout)  # [B, C]
+
+        def join(rows: Rows, tokens: Rows) -> Rows:
+            mean: Rows = rows.mean(0)
+            return mean
+
+        cut = cut or Cut()
+        cut.limit = self.limit
+        engine, policy = torch_engine(said, self.device), truncation.named(truncate)
+        return stream(texts, self.tokenizer, engine, join, self.limit, policy, cut, progress, Lanes.on(self.device))
+
     def fill(self, text: str, top: int = 5) -> list[list[Guess]]:
         """The likeliest tokens for each [MASK] of a text: one list of `top` guesses per mask, best first."""
         if top < 1:
@@ -278,7 +319,18 @@ class Model:
             return self.tag([texts], truncate, cut)[0]
         labels = self._head("tag", Tag).labels
         _require_many(texts)
-        return [passage.tagged(labels) for passage in self._passages(([x] for x in texts), "tag", truncate, cut)]
+        given = read_texts(([text] for text in texts), self.tokenizer)
+        found = self.passages(given, "tag", truncate, cut)
+        return [tagged(cast("Text", passage.fields), passage, labels, self.tag_path) for passage in found]
+
+    @property
+    def tag_path(self) -> Callable[[Rows], Rows]:
+        """From the `tag` head's logits [W, C] to labels [W]: each word alone, or the best path where it has links."""
+        head = self.network.heads["tag"]
+        if not isinstance(head, ChainModule):
+            return likeliest
+        links = [link.detach().cpu().numpy() for link in head.links]
+        return lambda logits: decode(logits, *links)
 
     def answer(
         self,
@@ -297,12 +349,17 @@ class Model:
         if top < 1 or longest < 1:
             raise BertkitError(f"top is {top} and longest is {longest}: ask for at least 1 answer of at least 1 token")
         self._head("span", Span)
-        (found,) = self._passages([[question, passage]], "span", truncate, cut)
-        return found.answers(top, longest)
+        (text,) = read_texts([[question, passage]], self.tokenizer)
+        (found,) = self.passages([text], "span", truncate, cut)
+        return answers(text, found, top, longest)
 
-    def _passages(
-        self, inputs: Iterable[list[str]], head: str, truncate: str | Policy | None, cut: Cut | None
+    def passages(
+        self, inputs: Iterable[Fields], head: str, truncate: str | Policy | None = None, cut: Cut | None = None
     ) -> Iterator[Passage]:
+        """What a head that reads tokens says of inputs of any number and length, in order.
+
+        Unless told otherwise the last field of each is read in chunks that overlap.
+        """
         # a third, as Google's 128 of 384
         policy = Chunk(stride=max(self.limit // 3, 1)) if truncate is None else truncation.named(truncate)
         done, count = Cut(self.limit), 0
@@ -315,14 +372,24 @@ class Model:
         for passage in passages(inputs, self.tokenizer, engine, self.limit, policy, done, lanes):
             count += 1
             yield passage
-        self._tell(done, count, cut)
+        if cut is None:
+            self._tell(done, count, cut)
+        else:
+            cut.add(done)  # whoever counts says it
 
     def _head(self, name: str, kind: type[Kind]) -> Kind:
         head = self.network.spec.heads.get(name)
         if not isinstance(head, kind):
-            there = ", ".join(self.network.spec.heads) or "none"
-            raise BertkitError(f"this model has no {name!r} head. Its heads: {there}. Load one that has it")
+            raise self._lacking(name)
         return head
+
+    def _require_head(self, name: str) -> None:
+        if name not in self.network.spec.heads:
+            raise self._lacking(name)
+
+    def _lacking(self, name: str) -> BertkitError:
+        there = ", ".join(self.network.spec.heads) or "none"
+        return BertkitError(f"this model has no {name!r} head. Its heads: {there}. Load one that has it")
 
     def record(self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None) -> Tape:
         """Hidden states, queries, keys and attention probabilities of every layer for a few texts."""
@@ -343,11 +410,16 @@ class Model:
         return added
 
     def save(
-        self, path: str | os.PathLike[str], overwrite: bool = False, shard_bytes: int = directory.SHARD_BYTES
+        self,
+        path: str | os.PathLike[str],
+        overwrite: bool = False,
+        shard_bytes: int = directory.SHARD_BYTES,
+        beside: Mapping[str, str] | None = None,
     ) -> Path:
         """Write a directory that `bertkit.load`, transformers and sentence-transformers open; whole or not at all.
 
-        A pool that sentence-transformers has no word for stays unwritten, and that is logged.
+        A pool that sentence-transformers has no word for stays unwritten, and that is logged. `beside` are further
+        files of text, by name.
         """
         way = self.sentence
         unsaid = "" if way.dense else sentence.unsaid(way, self.plain)  # trained matrices are not left behind
@@ -357,6 +429,8 @@ class Model:
             self.tokenizer.save_files(temporary)
             if way != self.plain and not unsaid:
                 sentence.write(way, self.network.spec.encoder.width, temporary)
+            for name, text in (beside or {}).items():
+                (temporary / name).write_text(text, encoding="utf-8")
         reason = family.family_of(self.config["model_type"]).unopenable(self.network.spec)
         only = f"only bertkit opens it, for {reason}" if reason else ""
         for told in filter(None, (unsaid, only)):

@@ -16,9 +16,14 @@ from bertkit.errors import BertkitError, about
 from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.stream import Rows, example
 from bertkit.text import Tokenizer, stitch
+from bertkit.text.encoding import Encoding
 from bertkit.text.reading import read
+from bertkit.text.stitch import Found
 from bertkit.text.truncate import Cut, Policy
 from bertkit.text.window import windows
+
+CHARACTERS = 4
+"""of a token, about: windows are bounded by characters"""
 
 TokenEngine = Callable[[Batch], list[Rows]]
 """A batch in, one array [tokens, ...] per example out, in the order of the examples."""
@@ -58,52 +63,103 @@ class Answer:
     end: int
 
 
-class Passage:
-    """An input of one or several fields, and what an engine says of the last one's tokens in each window."""
+@dataclass(frozen=True)
+class Fields:
+    """An input as the ids of its fields, without special tokens. Who asks may derive one that knows more."""
 
-    def __init__(self, fields: Sequence[str], tokenizer: Tokenizer, limit: int, policy: Policy) -> None:
-        self.text = fields[-1]
-        self._encodings = tokenizer.encode_many(list(fields), special_tokens=False)
-        self.lengths = [len(found) for found in self._encodings]
-        self.readings = read([found.ids for found in self._encodings], tokenizer, limit, policy)
-        self.windows = [reading.window for reading in self.readings]
-        self.rows: list[Rows] = []
-        """[tokens of the window, ...] for each window"""
+    ids: list[list[int]]
 
-    def tagged(self, labels: Sequence[str]) -> list[Tagged]:
-        """The words that the windows hold, each with the label of its first token, from logits [tokens, labels]."""
-        encoding, length = self._encodings[-1], self.lengths[-1]
-        logits = stitch.tokens(self.rows, self.windows, -1, length)
-        there = stitch.owners(self.windows, -1, length) >= 0
-        offsets, words = encoding.offsets, encoding.words
-        firsts = [at for at in range(length) if at == 0 or words[at] != words[at - 1]]
-        out = []
-        for first, after in pairwise([*firsts, length]):
-            if there[first]:
-                chances = np.exp(logits[first] - logits[first].max())
-                best, (start, end) = int(chances.argmax()), self._slice(offsets[first], offsets[after - 1])
-                score = float(chances[best] / chances.sum())
-                out.append(Tagged(self.text[start:end], labels[best], score, start, end))
-        return out
 
-    def answers(self, top: int, longest: int) -> list[Answer]:
-        """The best answers of at most `longest` tokens, from logits [tokens, 2] for a start and for an end."""
-        firsts, lasts = [rows[:, 0] for rows in self.rows], [rows[:, 1] for rows in self.rows]
-        found = stitch.spans(firsts, lasts, self.windows, -1, self.lengths[-1], top, longest)
-        offsets = self._encodings[-1].offsets
-        places = [(*self._slice(offsets[span.first], offsets[span.last]), span.score) for span in found]
-        return [Answer(self.text[start:end], score, start, end) for start, end, score in places]
+@dataclass(frozen=True)
+class Text(Fields):
+    """The last field as a text, of which tokens are slices."""
 
-    def _slice(self, first: tuple[int, int], last: tuple[int, int]) -> tuple[int, int]:
-        """From the first token to the last, with the accents that follow it: normalising dropped them."""
-        end = last[1]
+    text: str
+    encoding: Encoding
+
+    @classmethod
+    def of(cls, fields: Sequence[str], tokenizer: Tokenizer) -> Text:
+        """Texts, tokenised."""
+        encodings = tokenizer.encode_many(list(fields), special_tokens=False)
+        return cls([found.ids for found in encodings], fields[-1], encodings[-1])
+
+    def slice(self, first: int, last: int) -> tuple[int, int]:
+        """From one token to another, with the accents that follow it: normalising dropped them."""
+        start, end = self.encoding.offsets[first][0], self.encoding.offsets[last][1]
         while end < len(self.text) and unicodedata.combining(self.text[end]):
             end += 1
-        return first[0], end
+        return start, end
+
+    def words(self) -> list[tuple[int, int]]:
+        """Of each word its first token, and the one after its last."""
+        words = self.encoding.words
+        firsts = [at for at in range(len(words)) if at == 0 or words[at] != words[at - 1]]
+        return list(pairwise([*firsts, len(words)]))
+
+
+def likeliest(logits: Rows) -> Rows:
+    """Of each word alone: [W, C] -> [W]."""
+    best: Rows = logits.argmax(-1)
+    return best
+
+
+class Passage:
+    """The fields of an input, and what an engine says of the last field's tokens in each window."""
+
+    def __init__(self, fields: Fields, tokenizer: Tokenizer, limit: int, policy: Policy) -> None:
+        self.fields = fields
+        self.lengths = [len(ids) for ids in fields.ids]
+        self.readings = read(fields.ids, tokenizer, limit, policy)
+        self.windows = [reading.window for reading in self.readings]
+        self.rows: list[Rows] = []
+        """[tokens of the last field, ...] for each window"""
+        self.firsts: list[Rows] = []
+        """[...] of each window's first token, which speaks for the window"""
+
+    def tokens(self) -> Rows:
+        """One row per token of the last field, [tokens, ...]; 0 where a policy cut it off."""
+        return stitch.tokens(self.rows, self.windows, -1, self.lengths[-1])
+
+    def held(self) -> Rows:
+        """Whether a window holds the token, [tokens]."""
+        there: Rows = stitch.owners(self.windows, -1, self.lengths[-1]) >= 0
+        return there
+
+    def spans(self, top: int, longest: int) -> list[Found]:
+        """The best spans of at most `longest` tokens, from logits [tokens, 2] for a start and for an end."""
+        firsts, lasts = [rows[:, 0] for rows in self.rows], [rows[:, 1] for rows in self.rows]
+        return stitch.spans(firsts, lasts, self.windows, -1, self.lengths[-1], top, longest)
+
+    def nothing(self) -> float:
+        """The score of no answer: both ends at the first token, in the window that is least sure of it."""
+        return float(min(row[0] + row[1] for row in self.firsts))
+
+
+def tagged(
+    text: Text, passage: Passage, labels: Sequence[str], path: Callable[[Rows], Rows] = likeliest
+) -> list[Tagged]:
+    """The words that the windows hold, each with the label of its first token, from logits [tokens, labels].
+
+    `path` chooses the labels of all words [W, C] -> [W].
+    """
+    there = passage.held()
+    words = [(first, after) for first, after in text.words() if there[first]]
+    logits = passage.tokens()[[first for first, _ in words]]  # [W, C]
+    out = []
+    for (first, after), row, best in zip(words, logits, path(logits).tolist(), strict=True):
+        chances, (start, end) = np.exp(row - row.max()), text.slice(first, after - 1)
+        out.append(Tagged(text.text[start:end], labels[best], float(chances[best] / chances.sum()), start, end))
+    return out
+
+
+def answers(text: Text, passage: Passage, top: int, longest: int) -> list[Answer]:
+    """The best answers of at most `longest` tokens, best first."""
+    places = [(*text.slice(span.first, span.last), span.score) for span in passage.spans(top, longest)]
+    return [Answer(text.text[start:end], score, start, end) for start, end, score in places]
 
 
 def passages(
-    inputs: Iterable[Sequence[str]],
+    inputs: Iterable[Fields],
     tokenizer: Tokenizer,
     engine: TokenEngine,
     limit: int,
@@ -113,7 +169,7 @@ def passages(
 ) -> Iterator[Passage]:
     """Inputs of any number and length, a window at a time in memory, each with what the engine says of it."""
     seen = 0
-    for window in windows(checked(inputs), lambda fields: sum(map(len, fields))):
+    for window in windows(inputs, lambda fields: CHARACTERS * sum(map(len, fields.ids))):
         cut.latest.clear()
         made = []
         for index, fields in enumerate(window, start=seen):
@@ -125,24 +181,26 @@ def passages(
         seen += len(window)
 
 
-def checked(inputs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """The inputs; one with a field that is no text is named by its place."""
+def texts(inputs: Iterable[Sequence[str]], tokenizer: Tokenizer) -> Iterator[Text]:
+    """Inputs as texts; one with a field that is no text is named by its place."""
     for index, fields in enumerate(inputs):
         for text in fields:
             if not isinstance(text, str):
                 raise BertkitError(f"texts[{index}] is {text!r} ({type(text).__name__}), not a str")
-        yield fields
+        with about(f"texts[{index}]"):
+            yield Text.of(fields, tokenizer)
 
 
 def _run(group: Sequence[Passage], engine: TokenEngine, lanes: Lanes) -> None:
     readings = [reading for passage in group for reading in passage.readings]
-    out: list[Rows] = [np.empty(0)] * len(readings)
+    out: list[tuple[Rows, Rows]] = [(np.empty(0), np.empty(0))] * len(readings)
     groups = list(lanes.groups([len(reading.ids) for reading in readings]))
     chosen = ([readings[index] for index in group] for group in groups)
     batches = (collate([example(reading.ids, reading.segments) for reading in own], Packed) for own in chosen)
     for indices, made in zip(groups, lanes.map(engine, batches), strict=True):
         for index, rows in zip(indices, made, strict=True):
-            out[index] = rows[readings[index].of(-1)]
+            out[index] = rows[readings[index].of(-1)], rows[0]
     rows_of = iter(out)
     for passage in group:
-        passage.rows = list(islice(rows_of, len(passage.readings)))
+        own = list(islice(rows_of, len(passage.readings)))
+        passage.rows, passage.firsts = [rows for rows, _ in own], [first for _, first in own]

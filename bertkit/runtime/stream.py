@@ -1,4 +1,4 @@
-"""The streaming path: texts in any number go through in windows, results come out in the order of the texts.
+"""The streaming path: texts or pairs in any number go through in windows, results come out in the order of the texts.
 
 Inside a window texts are tokenised on all cores, sorted by length and cut into batches of about equal work, so that a
 batch holds neighbours in length. Memory holds one window, whatever the number of texts.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ from bertkit.text.truncate import Cut, Policy, Window
 from bertkit.text.window import FIRST, MOST, windows
 
 Rows = np.ndarray[Any, np.dtype[Any]]
+Given = str | tuple[str, ...]
+"""a text, or the fields of one input, such as a pair"""
 Engine = Callable[[Batch], Rows]
 """A batch in, one row per example out, in the order of the examples."""
 Join = Callable[[Rows, Rows], Rows]
@@ -28,7 +31,7 @@ Join = Callable[[Rows, Rows], Rows]
 
 
 def stream(
-    texts: Iterable[str],
+    texts: Iterable[Given],
     tokenizer: Tokenizer,
     engine: Engine,
     join: Join,
@@ -43,22 +46,31 @@ def stream(
     Texts that are all there already come in the largest windows at once: lanes wait for each other at the end of each.
     """
     seen, first = 0, MOST if isinstance(texts, Sequence) else FIRST
-    specials = tokenizer.template.specials()
-    for window in windows(checked(texts), len, first):
+    for window in windows(checked(texts), lambda fields: sum(map(len, fields)), first):
         with about(f"texts from number {seen} on") if seen else nullcontext():
-            encoded = tokenizer.ids_of_many(window)
+            encoded = _encoded(window, tokenizer)
         cut.latest.clear()
-        chunks = [_chunks(ids, specials, limit, policy, cut, seen + place) for place, ids in enumerate(encoded)]
+        chunks = [_chunks(ids, tokenizer, limit, policy, cut, seen + place) for place, ids in enumerate(encoded)]
         seen += len(window)
         yield _joined(_run(chunks, tokenizer, engine, progress, lanes), chunks, join)
 
 
-def checked(texts: Iterable[str]) -> Iterator[str]:
-    """The texts; what is none is named by its place."""
+def checked(texts: Iterable[Given]) -> Iterator[tuple[str, ...]]:
+    """The fields of each text; what is none is named by its place."""
     for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise BertkitError(f"text {index} is {text!r} ({type(text).__name__}), not a str: drop it or convert it")
-        yield text
+        fields = text if isinstance(text, tuple) else (text,)
+        for field in fields or (None,):
+            if not isinstance(field, str):
+                raise BertkitError(
+                    f"text {index} is {field!r} ({type(field).__name__}), not a str: drop it or convert it"
+                )
+        yield fields
+
+
+def _encoded(window: Sequence[tuple[str, ...]], tokenizer: Tokenizer) -> list[list[list[int]]]:
+    """The ids of every field, without special tokens."""
+    ids = iter(tokenizer.ids_of_many([field for fields in window for field in fields], special_tokens=False))
+    return [list(islice(ids, len(fields))) for fields in window]
 
 
 def example(ids: Sequence[int], segments: Sequence[int] | None = None) -> Example:
@@ -70,27 +82,35 @@ def example(ids: Sequence[int], segments: Sequence[int] | None = None) -> Exampl
 class _Chunk(NamedTuple):
     """A window of a text, kept as slices of its ids until it is needed: overlapping chunks may be many."""
 
-    ids: list[int]
-    """of the whole text, special tokens included"""
+    fields: list[list[int]]
+    """ids of the whole text, without special ones"""
     window: Window | None
     """None for all of it"""
     length: int
 
-    def read(self, tokenizer: Tokenizer) -> list[int]:
+    def read(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+        """Ids and segments, in the tokenizer's template."""
         if self.window is None:
-            return self.ids
-        return assemble([tokenizer.template.text(self.ids)], self.window, tokenizer).ids
+            ids, segments, _ = tokenizer.template.filled(self.fields)
+            return ids, segments
+        reading = assemble(self.fields, self.window, tokenizer)
+        return reading.ids, reading.segments
 
 
-def _chunks(ids: list[int], specials: int, limit: int, policy: Policy, cut: Cut, index: int) -> list[_Chunk]:
-    """A text, as its ids with so many special ones around it, in the windows that the policy makes of it."""
-    lengths = [len(ids) - specials]
+def _chunks(
+    fields: list[list[int]], tokenizer: Tokenizer, limit: int, policy: Policy, cut: Cut, index: int
+) -> list[_Chunk]:
+    """A text, as the ids of its fields, in the windows that the policy makes of it."""
+    lengths, specials = [len(ids) for ids in fields], tokenizer.template.specials(len(fields))
     with about(f"texts[{index}] (line {index + 1})"):
         kept = policy.windows(lengths, limit - specials)
-    if kept == [(((0, lengths[0]),),)]:
-        return [_Chunk(ids, None, len(ids))]
+    if kept == [tuple(((0, length),) for length in lengths)]:
+        return [_Chunk(fields, None, specials + sum(lengths))]
     cut.count(index, lengths, kept)
-    return [_Chunk(ids, window, specials + sum(stop - start for start, stop in window[0])) for window in kept]
+    return [
+        _Chunk(fields, window, specials + sum(stop - start for pieces in window for start, stop in pieces))
+        for window in kept
+    ]
 
 
 def _run(
@@ -105,7 +125,7 @@ def _run(
     texts = [int(number == 0) for parts in chunks for number in range(len(parts))]  # a text counts once
     out: Rows | None = None
     groups = list(lanes.groups([chunk.length for chunk in rows]))
-    batches = (collate([example(rows[index].read(tokenizer)) for index in group], Packed) for group in groups)
+    batches = (collate([example(*rows[index].read(tokenizer)) for index in group], Packed) for group in groups)
     for indices, made in zip(groups, lanes.map(engine, batches), strict=True):
         if out is None:
             out = np.empty((len(rows), *made.shape[1:]), dtype=made.dtype)
