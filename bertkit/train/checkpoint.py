@@ -15,6 +15,7 @@ import logging
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,11 @@ def last(run: Path) -> Found | None:
 
 def forget(run: Path, keep: int) -> None:
     """Delete all but the newest `keep`."""
-    for _, path in steps(run)[:-keep]:
+    for _, path in steps(run)[: -keep or None]:
         shutil.rmtree(path, ignore_errors=True)
+    if not keep:
+        with suppress(OSError):  # it was never there, or somebody keeps something in it
+            (run / HOME).rmdir()
 
 
 def tidy(run: Path) -> None:

@@ -85,7 +85,7 @@ class Reading(Dataset[Batch]):
 class Feed:
     """The batches of each step, read ahead by `workers` processes, or here where there are none."""
 
-    def __init__(self, reading: Reading, steps: Iterable[Portion], workers: int = 0) -> None:
+    def __init__(self, reading: Dataset[Batch], steps: Iterable[Portion], workers: int = 0) -> None:
         self._steps, ahead = tee(steps)
         self._loader: DataLoader[Batch] = DataLoader(
             reading,

@@ -38,6 +38,18 @@ PAIRS = {"next": "Next-sentence prediction", "order": "Sentence-order prediction
 Line = Mapping[str, Any]
 
 
+class _Keys(NamedTuple):
+    """What one types to change a setting."""
+
+    rate: str
+    warmup: str
+    rows: str
+
+
+RECIPE = _Keys("train.optimizer.rate=", "more steps in train.schedule.warmup", "more rows in train.phases")
+TUNING = _Keys("--rate ", "a longer warm-up (warmup=0.2 beside --recipe)", "more rows in a --batch")
+
+
 class Alarm(NamedTuple):
     """What was seen, the likely causes, and what to change or type next."""
 
@@ -56,11 +68,12 @@ class Health:
     """
 
     def __init__(self) -> None:
-        self._started = False
+        self._started, self._keys = False, RECIPE
         self._begin(None)
 
-    def _begin(self, unigram: float | None) -> None:
-        self._unigram, self._pace = unigram, _Pace()
+    def _begin(self, unigram: float | None, keys: _Keys | None = None) -> None:
+        self._keys = keys or self._keys
+        self._unigram, self._pace = unigram, _Pace(self._keys)
         self._watches: list[_Watch] = [_NotFinite(), _Divergence(), _Spike(), _Plateau(unigram), _Starved()]
         self._watches += [_OneAnswer(question) for question in PAIRS]
         self._quiet: dict[int, int] = {}  # alarms that were given, and the lines since they last held
@@ -78,7 +91,8 @@ class Health:
         match line.get("kind"):
             case "start" if not self._started:
                 self._started = True
-                self._begin(_number(line, "unigram"))
+                # only a fine-tuning counts its examples
+                self._begin(_number(line, "unigram"), TUNING if "examples" in line else None)
                 return list(_at_start(line))
             case "phase":
                 self._begin(self._unigram)  # inputs of another length have other losses
@@ -103,8 +117,8 @@ class Health:
 class _Pace:
     """How far the run is: warm-up lasts while the rate reaches new heights, whatever the schedule."""
 
-    def __init__(self) -> None:
-        self.step, self.top, self.warm = 0, 0.0, 0
+    def __init__(self, keys: _Keys) -> None:
+        self.keys, self.step, self.top, self.warm = keys, 0, 0.0, 0
 
     def hear(self, line: Line) -> None:
         self.step = int(_number(line, "step") or 0)
@@ -115,7 +129,7 @@ class _Pace:
     @property
     def slower(self) -> str:
         """A lower rate, as one types it."""
-        return f"train.optimizer.rate={self.top / 3:.0e}" if self.top else "a lower train.optimizer.rate"
+        return f"{self.keys.rate}{self.top / 3:.0e}" if self.top else f"a lower {self.keys.rate.rstrip(' =')}"
 
     @property
     def rate(self) -> str:
@@ -142,8 +156,8 @@ class _NotFinite(_Watch):
                 return (
                     f"{_capital(what)} is {value} at step {pace.step:,}: from here on nothing is learned. Likely "
                     f"causes: a rate that is too high{pace.rate}, too short a warm-up, or 16-bit numbers that overflow."
-                    f" The same recipe would come here again: begin in another output, with {pace.slower} or more "
-                    "steps in train.schedule.warmup."
+                    f" The same recipe would come here again: begin in another output, with {pace.slower} or "
+                    f"{pace.keys.warmup}."
                 )
         return ""
 
@@ -171,8 +185,8 @@ class _Divergence(_Watch):
         return (
             f"The loss is {now:.2f} around step {pace.step:,} and was {self._best:.2f} around step {self._at:,}: it "
             f"grows instead of falling. Likely causes: a rate that is too high{pace.rate}, too short a warm-up, or too "
-            f"small a batch. Where it does not come down again, begin in another output, with {pace.slower}, more "
-            "steps in train.schedule.warmup, or more rows in train.phases."
+            f"small a batch. Where it does not come down again, begin in another output, with {pace.slower}, "
+            f"{pace.keys.warmup}, or {pace.keys.rows}."
         )
 
 

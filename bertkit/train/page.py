@@ -27,7 +27,12 @@ from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import lines
 
 RECIPE, FACTS, MODEL, BEST = "recipe.toml", "facts.json", "model", "best"
-QUESTIONS = {MARK: "Masked tokens", "next": "Next sentence", "order": "Sentence order", "replaced": "Replaced tokens"}
+QUESTIONS = {
+    **{MARK: "Masked tokens", "next": "Next sentence", "order": "Sentence order", "replaced": "Replaced tokens"},
+    **{"label": "Labels", "labels": "Labels, each for itself", "number": "Numbers (squared error)"},
+    **{"start": "Where answers begin", "end": "Where answers end", "choice": "Choices"},
+    **{"tag": "Tags of words", "tags": "Tags of sentences"},
+}
 ONE_ANSWER, FREQUENCIES = "one answer for all", "frequencies alone"
 SERIOUS = ("nan", "divergence", "plateau", "unknown")
 """alarms after which a run is seldom worth its time"""
@@ -46,9 +51,10 @@ def page(run: Path) -> Page:
     recipe, facts = _recipe(run / RECIPE), _facts(run / FACTS)
     sections = [
         Section("At a glance", [_glance(told, recipe), *_answers(told), *_notes(told, run, recipe)]),
+        *([Section("Exams", _exams(told))] if told.exams else []),
         *(Section(QUESTIONS.get(name, name), _question(told, name)) for name in told.questions),
         Section("How it went", _course(told)),
-        Section("What it fills in", _samples(told.samples)),
+        *([] if told.exams else [Section("What it fills in", _samples(told.samples))]),
         Section("Recipe", [_table("Every setting, by the key that changes it", recipe, _setting)]),
         Section("Machine and versions", [_table("What the run was made with", facts, shown)]),
         Section("How this was measured", [Text(METHOD)]),
@@ -62,7 +68,7 @@ def require_run(run: Path) -> None:
         return
     found = sorted(str(path.parent) for path in run.glob(f"*/{RECIPE}"))[:5] if run.is_dir() else []
     what = "is no run: it has no log.jsonl and no recipe.toml" if run.exists() else "does not exist"
-    how = f"Runs in it: {', '.join(found)}" if found else "Give the output of a bertkit pretrain"
+    how = f"Runs in it: {', '.join(found)}" if found else "Give the output of a bertkit pretrain or finetune"
     raise BertkitError(f"{run} {what}. {how}")
 
 
@@ -74,6 +80,8 @@ class _Told:
         self.start: Entry = next((line for line in reversed(found) if line.get("kind") == "start"), {})
         self.alarms = [line for line in found if line.get("kind") == "alarm"]
         self.steps, self.held_out, self.samples = (_by_step(found, kind) for kind in ("step", "held-out", "samples"))
+        self.exams = _by_step(found, "exam")
+        self.ended = any(line.get("kind") == "end" for line in found)
         named = {name: None for line in (*self.steps, *self.held_out) for name in _entries(line, "losses")}
         self.questions = sorted(named, key=lambda name: (name not in QUESTIONS, [*QUESTIONS, name].index(name)))
 
@@ -146,8 +154,8 @@ def _facts(path: Path) -> Entry:
 
 def _intro(recipe: Entry, facts: Entry) -> str:
     model, data = _entries(recipe, "model"), _entries(recipe, "data")
-    begun = model.get("weights") or model.get("size")
-    texts = data.get("corpus") or ", ".join(map(str, data.get("texts") or ())) or "a corpus"
+    begun = model.get("weights") or model.get("size") or recipe.get("model")
+    texts = data.get("corpus") or ", ".join(map(str, data.get("texts") or ())) or recipe.get("train") or "a corpus"
     said = [f"{begun} on {texts}, seed {recipe.get('seed', 0)}."] if begun else []
     if "bertkit" in facts:
         said.append(f"Made with bertkit {facts['bertkit']}, torch {facts.get('torch', '–')}.")
@@ -198,6 +206,10 @@ def filling(run: Path) -> str:
 
 def _state(told: _Told, run: Path, recipe: Entry) -> Note:
     total = _steps(recipe)
+    if told.ended:
+        return Note(f"Finished. Next: bertkit predict {run} 'a text'", "good")
+    if "task" in recipe:
+        return Note(f"Step {told.step:,} so far. If the run is not at work any more, the same command goes on.")
     if (run / MODEL).is_dir() and total is not None and told.step >= total:
         return Note(f"Finished. Next: {filling(run)}", "good")
     of_all = f" of {total:,}" if total else ""
@@ -283,6 +295,21 @@ def _line(label: str, found: Sequence[Entry], *names: str) -> Line | None:
     if not any(map(math.isfinite, values)):
         return None
     return Line(label, [line["step"] for line in found], values)
+
+
+def _exams(told: _Told) -> list[Part]:
+    """What each exam on the development set came to; the best one's network is kept."""
+    names = list(dict.fromkeys(name for line in told.exams for name in _entries(line, "scores")))
+    main = str(told.exams[-1].get("main", names[0] if names else ""))
+    best = max(told.exams, key=lambda line: (math.isfinite(value := _value(line, "scores", main)), value))
+    columns: list[str | Column] = ["step", *(Column(name, ".4f") for name in names)]
+    rows = [
+        (f"{line['step']:,}{' (kept)' if line is best else ''}", *(_value(line, "scores", name) for name in names))
+        for line in told.exams
+    ]
+    curves = [curve for name in names[:4] if (curve := _line(name, told.exams, "scores", name))]
+    drawn: list[Part] = [Lines("Scores", curves, "steps", "score")] if len(told.exams) > 1 and curves else []
+    return [*drawn, Table(f"Scores on the rows for exams; {main} decides", columns, rows)]
 
 
 def _samples(found: Sequence[Entry]) -> list[Part]:

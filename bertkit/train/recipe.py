@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+import types
 import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from bertkit import objectives
 from bertkit.corpus.inputs import Inputs
 from bertkit.errors import BertkitError, about, look_up, unknown
 from bertkit.objectives.masked_lm import MaskedLm
-from bertkit.objectives.objective import Objective, Sum
+from bertkit.objectives.objective import Objective, SelfSupervised, Sum
 from bertkit.objectives.pairs import Nsp
 from bertkit.parts.init import SPREAD
 from bertkit.spec import Bounds, Count, Positive, Rate, Spec, to_json
@@ -31,6 +32,7 @@ from bertkit.train.schedule import Linear, Schedule
 
 objectives.learn_parts()
 
+Kind = TypeVar("Kind", bound=Spec)
 Seed = Annotated[int, Bounds(0, 2**63)]
 Many = Annotated[int, Bounds(1, 2**40)]
 Some = Annotated[int, Bounds(0, 2**40)]
@@ -99,7 +101,7 @@ class Recipe(Spec):
     data: Data
     train: Train
     model: Start = field(default_factory=Start)
-    objective: tuple[Objective, ...] = (Nsp(), MaskedLm())
+    objective: tuple[SelfSupervised, ...] = (Nsp(), MaskedLm())
     compute: Compute = field(default_factory=Compute)
     seed: Seed = 0
 
@@ -111,11 +113,16 @@ class Recipe(Spec):
 
 def read(path: Path, changes: Sequence[str] = ()) -> Recipe:
     """The recipe of a file, with changes such as `train.steps=60` or `output=runs/first`."""
+    return read_as(Recipe, path, changes)
+
+
+def read_as(kind: type[Kind], path: Path, changes: Sequence[str] = ()) -> Kind:
+    """As `read`, of a recipe of any kind."""
     data = _extended(path, ())
     for change in changes:
         _change(data, change)
     with about(path):
-        recipe: Recipe = _made(data, Recipe, "")
+        recipe: Kind = _made(data, kind, "")
     return recipe
 
 
@@ -148,19 +155,19 @@ def _upon(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def to_toml(recipe: Recipe) -> str:
+def to_toml(recipe: Spec) -> str:
     """The recipe with every setting spelled out; `read` gives it back."""
-    told = {name: value for name, value in to_json(recipe).items() if name != "part"}
+    told = {name: value for name, value in to_json(recipe).items() if name != "part" and value is not None}
     flat = [f"{name} = {_toml(value)}" for name, value in told.items() if not _is_section(value)]
     sections = [
-        "\n".join([f"[{name}]", *(f"{key} = {_toml(entry)}" for key, entry in value.items() if key != "part")])
+        "\n".join([f"[{name}]", *(f"{key} = {_toml(entry)}" for key, entry in _said(getattr(recipe, name), value))])
         for name, value in told.items()
         if _is_section(value)
     ]
     return "\n\n".join(["\n".join(flat), *sections]) + "\n"
 
 
-def differences(old: Recipe, new: Recipe) -> list[str]:
+def differences(old: Spec, new: Spec) -> list[str]:
     """What one says and the other does not, by the keys that change it."""
     before, after = (dict(_settings(to_json(recipe))) for recipe in (old, new))
     return [
@@ -177,6 +184,12 @@ def _settings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield from _settings(entry, f"{name}.{key}".lstrip("."))
     else:
         yield name.removesuffix(".part"), _toml(value)
+
+
+def _said(section: Spec, value: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The keys of a section; its part is said where another could stand there."""
+    alone = Spec in type(section).__bases__
+    return [(key, entry) for key, entry in value.items() if entry is not None and not (alone and key == "part")]
 
 
 def _is_section(value: Any) -> bool:
@@ -222,6 +235,8 @@ def _made(data: Any, hint: Any, where: str, usual: Any = None) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         return _made(data, arguments[0], where)
+    if origin in (typing.Union, types.UnionType):
+        return _made(data, next(one for one in arguments if one is not type(None)), where)
     if origin is tuple and isinstance(data, list):
         return tuple(_made(entry, arguments[0], f"{where}[{place}]") for place, entry in enumerate(data))
     if not (isinstance(hint, type) and issubclass(hint, Spec) and isinstance(data, dict)):

@@ -1,13 +1,12 @@
-"""A run: a recipe at work in its directory. The same recipe again goes on where the run was, bit for bit.
+"""A run: a course at work in its directory. The same course again goes on where the run was, bit for bit.
 
 RUN/
-    recipe.toml         every setting
-    facts.json          versions, the machine, fingerprints of corpus and tokenizer
-    log.jsonl           what was measured, a line each
-    vocabulary/ corpus/ made of the recipe's texts, where it names no corpus
-    checkpoints/        to go on from
-    best/               the network of the best exam on held-out text
-    model/              the network at the end; both are ordinary Hugging Face directories
+    recipe.toml     every setting
+    facts.json      versions, the machine, fingerprints of what is learned from
+    log.jsonl       what was measured, a line each
+    checkpoints/    to go on from
+    best/           the network of the best exam
+    model/          the network at the end; both are ordinary Hugging Face directories
 """
 
 from __future__ import annotations
@@ -18,52 +17,41 @@ import logging
 import math
 import platform
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
 import bertkit
-from bertkit import artifact, family, model
-from bertkit.batch import Batch
-from bertkit.corpus.corpus import Corpus
-from bertkit.corpus.examples import Examples
-from bertkit.corpus.repeats import repeated
-from bertkit.errors import BertkitError, about
+from bertkit import artifact, family
+from bertkit.errors import BertkitError
 from bertkit.model import Model
 from bertkit.objectives.learner import Learner
-from bertkit.objectives.mask import MARK
-from bertkit.objectives.objective import Objective
-from bertkit.parts.encoder import with_dropout
-from bertkit.spec import difference
+from bertkit.spec import Spec
 from bertkit.text.files import read_object
-from bertkit.train import checkpoint, exam, loop
+from bertkit.train import checkpoint, loop
 from bertkit.train.board import Board
 from bertkit.train.compute import Precision
-from bertkit.train.feed import Feed, Place, Reading, Request, portions
+from bertkit.train.course import Course, Stage
+from bertkit.train.feed import Feed, Place
 from bertkit.train.health import Alarm, Health
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import NOTHING, Journal, lines
 from bertkit.train.loop import Learned
-from bertkit.train.material import CORPUS, VOCABULARY
-from bertkit.train.neighbours import begin_near_neighbours
 from bertkit.train.optimizer import state_of
-from bertkit.train.page import BEST, FACTS, MODEL, RECIPE
-from bertkit.train.processes import Member, joined, put, shard, whole
-from bertkit.train.recipe import Phase, Recipe, differences, read, to_toml
-from bertkit.weights.find import find
+from bertkit.train.page import FACTS, MODEL, RECIPE
+from bertkit.train.processes import Member, put, shard, whole
+from bertkit.train.recipe import to_toml
 
 log = logging.getLogger("bertkit")
 
-SAMPLES = 10
-"""sentences with a gap that are filled at every exam"""
+Tell = Callable[["Told"], None]
 
 
 class Told(NamedTuple):
@@ -80,14 +68,6 @@ class Told(NamedTuple):
     alarms: tuple[Alarm, ...] = ()
 
 
-class Stage(NamedTuple):
-    """A phase and the steps it has."""
-
-    phase: Phase
-    first: int
-    stop: int
-
-
 class StoppedError(BertkitError):
     """Somebody asked the run to end; what was learned is saved."""
 
@@ -96,35 +76,16 @@ class SickError(BertkitError):
     """What is learned is no longer a number; the checkpoint before it is kept."""
 
 
-def pretrain(recipe: Recipe, tell: Callable[[Told], None] | None = None, say: Callable[[str], None] = log.info) -> Path:
-    """Learn what a recipe says, from its beginning or from where it was; where the model is.
-
-    `tell` hears of every step, `say` what else is done.
-    """
-    run = Path(recipe.output)
-    with joined() as member, _asked_to_end() as asked, _own(run, recipe) if member.leads else nullcontext():
-        if member.leads:
-            _advise(recipe, say)
-            checkpoint.tidy(run)
-            recipe.data.prepare(run, say)
-        member.wait()
-        return _Run(run, recipe, member, asked, tell).finish()
-
-
-class _Run:
+class Run:
     """Everything that a run has open."""
 
-    def __init__(
-        self, run: Path, recipe: Recipe, member: Member, asked: list[int], tell: Callable[[Told], None] | None
-    ) -> None:
-        self._run, self._recipe, self._member, self._asked, self._tell = run, recipe, member, asked, tell
-        self._corpus = Corpus(recipe.data.place(run))
-        self._objective, compute = recipe.learned, recipe.compute
-        self._model, found = _started(recipe, self._corpus), checkpoint.last(run)
-        if recipe.model.neighbours and not recipe.model.weights and not found:
-            table, near = self._model.network.encoder.embed.tokens.weight, recipe.model.neighbours
-            begin_near_neighbours(table, self._corpus, near, recipe.model.spread, recipe.seed)
-        self._learner = _learner(recipe, self._model).to(member.device).train()
+    def __init__(self, course: Course, member: Member, asked: list[int], tell: Tell | None = None) -> None:
+        self._course, self._pace, self._member, self._asked, self._tell = course, course.pace, member, asked, tell
+        self._run, compute = course.output, course.compute
+        self._model, found = course.model(), checkpoint.last(self._run)
+        if not found:
+            course.prime(self._model)
+        self._learner = course.learner(self._model).to(member.device).train()
         kind = family.family_of(self._model.config["model_type"])
         for network in self._learner.networks.values():
             kind.config(network.spec)  # what cannot be saved is refused before it learns
@@ -134,7 +95,7 @@ class _Run:
         if self._sharded:
             shard(self._learner, member)
         self._precision = Precision.on(member.device, compute.precision)
-        self._optimizer = recipe.train.optimizer.build(self._learner)
+        self._optimizer = self._pace.optimizer.build(self._learner)
         self._step, self._place = 0, Place()
         if found:
             found.restore(self._learner, self._optimizer)
@@ -143,82 +104,108 @@ class _Run:
         alone = member.world == 1 or self._sharded
         self._together = self._learner if alone else DistributedDataParallel(self._learner)
         if member.leads:
-            _note_facts(run, recipe, self._corpus, member, self._precision)
+            _note_facts(course, member, self._precision)
 
     def finish(self) -> Path:
         """All steps that are left, then the model."""
-        self._exam = _Exam(self._recipe, self._corpus, self._objective)
         with ExitStack() as stack:
             self._journal, self._board, self._health = None, None, Health()
+            self._worths: list[float] = []
             if self._member.leads:
                 path, step = self._run / JOURNAL, self._step if self._step else NOTHING
                 self._journal = stack.enter_context(Journal(path, step))
                 self._health = Health.replay(lines(path))
-                self._best = min(map(self._objective.weighed, _exams(path)), default=math.inf)
-                if self._recipe.train.tensorboard:
+                self._worths = _worths(self._course, path)
+                if self._pace.tensorboard:
                     self._board = stack.enter_context(Board(self._run, step))
             if not self._step:
                 if self._member.leads:
-                    self._write("start", **_beginning(self._learner, self._corpus))
+                    self._write("start", **self._course.beginning(self._learner))
                 self._examine()
-            for stage in stages(self._recipe):
-                if self._step < stage.stop:
+            self._since = time.monotonic()
+            for stage in self._course.stages():
+                if self._step < stage.stop and not self._enough():
                     self._through(stage)
-        learner = self._whole_learner()
-        if learner:
-            checkpoint.forget(self._run, self._recipe.train.keep_last)
-            for name, made in self._models(learner).items():
-                self._save_model(made, name)
+            self._keep()
+        self._member.wait()  # others may look for what is kept
         return self._run / MODEL
 
+    def _keep(self) -> None:
+        """Write what was learned, where the best of it is not kept under the same name already."""
+        learner = self._whole_learner()
+        if learner is None:
+            return
+        for name, made in self._models(learner).items():
+            if not (name == self._pace.best and self._worths):
+                self._course.save(made, self._run / name)
+        if not self._pace.keep_last:
+            self._write("end")
+        checkpoint.forget(self._run, self._pace.keep_last)
+
     def _through(self, stage: Stage) -> None:
-        phase, train = stage.phase, self._recipe.train
         if self._step == stage.first:
             self._place = Place()
-            # a line of the step to come, so that going on from here does not find it told already
-            self._write("phase", 1, length=phase.inputs.length)
-        examples = Examples(self._corpus, phase.inputs, self._recipe.seed, self._objective.lexicons, train.copies)
-        portioned = portions(examples, self._place, phase.rows, phase.micro, self._member.rank, self._member.world)
-        portioned = islice(portioned, stage.stop - self._step)
+            if stage.note:
+                # a line of the step to come, so that going on from here does not find it told already
+                self._write("phase", 1, **stage.note)
+        pace = self._pace
+        examples, portions = stage.feed(self._place, self._member)
         clock = _Clock()
-        for portion, batches in Feed(Reading(examples, self._objective), portioned, self._recipe.data.workers):
+        for portion, batches in Feed(examples, islice(portions, stage.stop - self._step), self._course.workers):
             clock.fed()
-            rate = train.optimizer.rate * train.schedule.share(self._step, train.steps)
+            rate = pace.optimizer.rate * pace.schedule.share(self._step, pace.steps)
             for group in self._optimizer.param_groups:
                 group["lr"] = rate
             learned = loop.step(
                 self._together,
-                self._objective,
+                self._course.objective,
                 batches,
                 self._optimizer,
-                train.clip or math.inf,
-                self._recipe.seed,
+                pace.clip or math.inf,
+                self._course.seed,
                 self._step,
                 self._member,
                 self._precision,
             )
             self._step, self._place = self._step + 1, portion.after
             clock.learned(learned.tokens)
-            self._after(Told(self._step, train.steps, rate, learned, clock.speed, clock.waited))
+            self._after(Told(self._step, pace.steps, rate, learned, clock.speed, clock.waited))
+            if self._enough():
+                return
             clock.begin()
 
     def _after(self, told: Told) -> None:
         """Write, say, examine, save: whatever is due."""
-        train, last = self._recipe.train, told.step == told.steps
-        if last or _due(told.step, train.log_every):
+        pace, last = self._pace, told.step == told.steps
+        if last or _due(told.step, pace.log_every):
             told = told._replace(alarms=tuple(self._write("step", **_measured(told))))
         if self._tell:
             self._tell(told)
         for alarm in told.alarms:
             if alarm.name == "nan":
                 raise SickError(f"step {told.step:,}: {alarm.message}")
-        if last or _due(told.step, train.evaluate_every):
+        if last or _due(told.step, pace.evaluate_every):
             self._examine()
         asked = self._member.any(bool(self._asked))
-        if last or asked or _due(told.step, train.checkpoint_every):
+        if (last and pace.keep_last) or asked or _due(told.step, pace.checkpoint_every) or self._is_late():
             self._save()
         if asked and not last:
             raise StoppedError(f"stopped after step {told.step:,}, which is saved. The same command goes on")
+
+    def _is_late(self) -> bool:
+        """Whether the last checkpoint is older than it may be; the process that leads has the watch."""
+        if not self._pace.checkpoint_minutes:
+            return False
+        return self._member.any(
+            self._member.leads and time.monotonic() - self._since >= 60 * self._pace.checkpoint_minutes
+        )
+
+    def _enough(self) -> bool:
+        """Whether exams have not become better for too long; all processes hear the same."""
+        if not self._pace.patience:
+            return False
+        worths = self._worths
+        return self._member.any(bool(worths) and len(worths) - 1 - worths.index(max(worths)) >= self._pace.patience)
 
     def _save(self) -> None:
         weights = whole(dict(self._learner.named_parameters()))
@@ -226,7 +213,8 @@ class _Run:
         if self._member.leads:
             state = {"place": list(self._place), "precision": self._precision.state}
             checkpoint.save(self._run, self._step, weights, memory, state)
-            checkpoint.forget(self._run, self._recipe.train.keep_last)
+            checkpoint.forget(self._run, max(self._pace.keep_last, 1))
+        self._since = time.monotonic()
 
     def _whole_learner(self) -> Learner | None:
         """All that learned, put together in the process that leads where each has a part of it; None in the others."""
@@ -235,7 +223,7 @@ class _Run:
             return None
         if not self._sharded:
             return self._learner
-        made = _learner(self._recipe, _started(self._recipe, self._corpus))
+        made = self._course.learner(self._course.model())
         for name, parameter in made.named_parameters():
             put(weights[name], parameter)
         return made.to(self._member.device)
@@ -249,28 +237,19 @@ class _Run:
         }
 
     def _examine(self) -> None:
-        """Ask what is asked of held-out text."""
+        """Ask what the course asks, and keep the best."""
         learner = self._whole_learner()
         if learner is None:
             return
         models = self._models(learner)
-        if self._exam.batches:
-            result = exam.examine(learner, self._exam.batches, self._member.device)
-            self._write("held-out", **result._asdict())
-            self._keep_best(models[MODEL], self._objective.weighed(result.losses))
-        filling = [made for made in models.values() if "mlm" in made.network.heads]
-        if self._exam.gaps and filling:
-            self._write("samples", samples=[_filled(filling[0], gap) for gap in self._exam.gaps])
-
-    def _keep_best(self, made: Model, loss: float) -> None:
-        train = self._recipe.train
-        if train.keep_best and train.evaluate_every and self._step and loss < self._best:
-            self._best = loss
-            self._save_model(made, BEST)
-
-    def _save_model(self, made: Model, name: str) -> None:
-        with made.network.evaluating():
-            made.save(self._run / name, overwrite=True)
+        for kind, values in self._course.examine(learner, models, self._step):
+            self._write(kind, **values)
+            worth = self._course.worth({"kind": kind, "step": self._step, **values})
+            if worth is None or not self._step:
+                continue
+            if self._pace.best and (not self._worths or worth > max(self._worths)):  # the first, whatever it is worth
+                self._course.save(models[MODEL], self._run / self._pace.best)
+            self._worths.append(worth)
 
     def _write(self, kind: str, ahead: int = 0, **values: Any) -> list[Alarm]:
         """Put a line into the journal, and the alarms that it raises."""
@@ -287,32 +266,15 @@ class _Run:
         return alarms
 
 
-def _filled(model: Model, gap: exam.Gap) -> dict[str, Any]:
-    guesses = [[(guess.token, round(guess.score, 4)) for guess in row] for row in model.fill(gap.text, top=3)]
-    return {"text": gap.text, "true": [gap.true], "guesses": guesses}
+def _worths(course: Course, journal: Path) -> list[float]:
+    """Of all exams after the first step."""
+    found = [course.worth(line) for line in lines(journal) if line.get("step", 0) > 0]
+    return [worth for worth in found if worth is not None]
 
 
-def _exams(journal: Path) -> list[dict[str, float]]:
-    """The losses of all exams after the first step."""
-    return [line["losses"] for line in lines(journal) if line.get("kind") == "held-out" and line.get("step", 0) > 0]
-
-
-class _Exam:
-    """The questions about held-out text; none where no text is held out."""
-
-    def __init__(self, recipe: Recipe, corpus: Corpus, objective: Objective) -> None:
-        self.batches: list[Batch] = []
-        self.gaps: list[exam.Gap] = []
-        if corpus.index["held_out"]:
-            held = Corpus(corpus.path, held_out=True)
-            phase = recipe.train.phases[0]
-            with about("the held-out text"):
-                examples = Examples(held, phase.inputs, recipe.seed, objective.lexicons)
-            count, reading = min(examples.count(0), recipe.train.questions), Reading(examples, objective)
-            self.batches = [
-                reading[Request(0, first, min(first + phase.micro, count))] for first in range(0, count, phase.micro)
-            ]
-            self.gaps = exam.gaps(held, SAMPLES, recipe.seed) if MARK in objective.counts(self.batches[0]) else []
+def is_finished(run: Path) -> bool:
+    """Whether a run that keeps no checkpoint has come to its end."""
+    return (run / MODEL).is_dir() and any(line.get("kind") == "end" for line in lines(run / JOURNAL))
 
 
 class _Clock:
@@ -340,52 +302,7 @@ def _due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
 
 
-def stages(recipe: Recipe) -> list[Stage]:
-    """The phases with their steps: shares of all, in order."""
-    phases, steps = recipe.train.phases, recipe.train.steps
-    shares = np.cumsum([0.0, *(phase.share for phase in phases)])
-    ends = np.rint(shares / shares[-1] * steps).astype(int).tolist()
-    return [Stage(phase, first, stop) for phase, first, stop in zip(phases, ends, ends[1:], strict=False)]
-
-
-def _started(recipe: Recipe, corpus: Corpus) -> Model:
-    """The network that learning begins with: drawn from the seed, or somebody's."""
-    if not recipe.model.weights:
-        encoder = with_dropout(family.encoder(recipe.model.size, len(corpus.tokenizer)), recipe.model.dropout)
-        encoder = replace(encoder, spread=recipe.model.spread)
-        return model.create(recipe.model.size, corpus.tokenizer, recipe.learned.heads(encoder), recipe.seed, encoder)
-    made = model.load(recipe.model.weights)
-    corpus.require(made.tokenizer)
-    return model.load(recipe.model.weights, recipe.learned.heads(made.network.spec.encoder))
-
-
-def _learner(recipe: Recipe, made: Model) -> Learner:
-    """The network and what learns with it: drawn from the seed as well, or somebody's, where it lies beside."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
-        learner = recipe.learned.learner(made.network)
-    for name, network in learner.networks.items():
-        beside = find(recipe.model.weights).with_name(name) if recipe.model.weights and name != MODEL else None
-        if beside and beside.is_dir():
-            stored = model.load(beside, network.spec.heads).network
-            found = difference(network.spec, stored.spec)
-            if found:
-                raise BertkitError(f"{beside} cannot go on beside {recipe.model.weights}: here its {found}")
-            network.load_state_dict(stored.state_dict())
-    return learner
-
-
-def _beginning(learner: Learner, corpus: Corpus) -> dict[str, Any]:
-    """What is known before the first step."""
-    return {
-        "parameters": sum(parameter.numel() for parameter in learner.parameters()),
-        "unigram": exam.unigram(corpus),
-        "unknown": corpus.index.get("unknown", 0) / int(corpus.tokens.sum()),
-        "duplicates": repeated(corpus),
-    }
-
-
-def _note_facts(run: Path, recipe: Recipe, corpus: Corpus, member: Member, precision: Precision) -> None:
+def _note_facts(course: Course, member: Member, precision: Precision) -> None:
     """Write down what the run was made with."""
     facts: dict[str, Any] = {
         "bertkit": bertkit.__version__,
@@ -396,21 +313,12 @@ def _note_facts(run: Path, recipe: Recipe, corpus: Corpus, member: Member, preci
         "precision": str(precision.kind).removeprefix("torch."),
         "threads": torch.get_num_threads(),
         "processes": member.world,
-        "corpus": {
-            "path": str(corpus.path),
-            "fingerprint": corpus.fingerprint,
-            "tokens": int(corpus.tokens.sum()),
-            "shards": len(corpus),
-        },
-        "tokenizer": corpus.tokenizer.fingerprint,
+        **course.facts(),
     }
-    before = read_object(run / FACTS).get("corpus", {}) if (run / FACTS).is_file() else {}
-    if before.get("fingerprint", corpus.fingerprint) != corpus.fingerprint:
-        raise BertkitError(
-            f"{corpus.path} is another corpus than the one that {run} began with. Put that one back, or give another "
-            "output"
-        )
-    with artifact.file(run / FACTS, overwrite=True) as file:
+    note = course.output / FACTS
+    if note.is_file():
+        course.recognise(read_object(note))
+    with artifact.file(note, overwrite=True) as file:
         file.write(json.dumps(facts, indent=1, ensure_ascii=False).encode())
 
 
@@ -429,8 +337,8 @@ def _measured(told: Told) -> dict[str, Any]:
 
 
 @contextmanager
-def _own(run: Path, recipe: Recipe) -> Iterator[Path]:
-    """The run's directory, ours alone; one with another recipe is not touched."""
+def owned(run: Path, recipe: Spec, begun: Sequence[str], refuse: Callable[[Path], None]) -> Iterator[Path]:
+    """The run's directory, ours alone. Where one of the things in `begun` is there, `refuse` looks at its recipe."""
     run.mkdir(parents=True, exist_ok=True)
     with (run / "lock").open("w") as lock:
         try:
@@ -439,40 +347,21 @@ def _own(run: Path, recipe: Recipe) -> Iterator[Path]:
         except OSError:
             raise BertkitError(f"{run} is being written by another process. Wait for it, or stop it") from None
         note = run / RECIPE
-        begun = any((run / name).exists() for name in (JOURNAL, checkpoint.HOME, VOCABULARY, CORPUS))
-        other = differences(_deciding(read(note)), _deciding(recipe)) if begun and note.is_file() else []
-        if other:
-            raise BertkitError(
-                f"{run} holds a run of another recipe: {'; '.join(other[:3])}{'; …' if other[3:] else ''}. Repeat that "
-                f"recipe: bertkit pretrain {note}. Or give another output; model.weights={run / MODEL} there goes on "
-                "with what this one learned"
-            )
-        if not note.is_file() or not begun:
+        if note.is_file() and any((run / name).exists() for name in (JOURNAL, checkpoint.HOME, *begun)):
+            refuse(note)
+        else:
             with artifact.file(note, overwrite=True) as file:
                 file.write(to_toml(recipe).encode())
         yield run
 
 
-def _advise(recipe: Recipe, say: Callable[[str], None]) -> None:
-    """Say what is allowed and seldom meant."""
-    steps, warmup = recipe.train.steps, getattr(recipe.train.schedule, "warmup", 0)
-    if warmup >= steps:
-        say(
-            f"train.schedule.warmup is {warmup:,} of {steps:,} steps: the rate never comes to its top. Shorter: "
-            f"train.schedule.warmup={max(steps // 10, 1)}"
-        )
-
-
-def _deciding(recipe: Recipe) -> Recipe:
-    """The recipe without what changes nothing in the result."""
-    data, train = replace(recipe.data, workers=0), replace(recipe.train, tensorboard=False, keep_last=1)
-    return replace(recipe, data=data, train=train)
-
-
 @contextmanager
-def _asked_to_end() -> Iterator[list[int]]:
+def asked_to_end() -> Iterator[list[int]]:
     """Signals that ask the process to end, as they come; the second Ctrl-C ends it at once."""
     asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # only the main one may hear signals
+        yield asked
+        return
 
     def hear(number: int, frame: object) -> None:
         if asked:

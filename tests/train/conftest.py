@@ -13,7 +13,7 @@ from bertkit.corpus.examples import Examples
 from bertkit.corpus.inputs import SegmentPairs
 from bertkit.corpus.source import files
 from bertkit.text import Tokenizer
-from bertkit.train.run import pretrain
+from bertkit.train.pretrain import pretrain
 from tests.corpus.making import numbered
 from tests.train.running import RECIPE, made
 

@@ -18,7 +18,7 @@ from bertkit.text import Tokenizer
 from bertkit.train import recipe
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import lines
-from bertkit.train.run import pretrain
+from bertkit.train.pretrain import pretrain
 
 GOLDEN = Path(__file__).with_name("golden.json")
 TEXT = """

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 import bertkit
-from bertkit import family
 from bertkit.corpus.examples import Examples
 from bertkit.objectives.learner import Learner
 from bertkit.objectives.masked_lm import MaskedLm
@@ -24,7 +23,7 @@ OBJECTIVE = Nsp() + MaskedLm()
 
 def network(examples: Examples, training: bool) -> NetworkModule:
     tokenizer = examples.corpus.tokenizer
-    heads = OBJECTIVE.heads(family.encoder("bert-tiny", len(tokenizer)))
+    heads = OBJECTIVE.heads
     return bertkit.create("bert-tiny", tokenizer, heads, seed=0).network.train(training)
 
 

@@ -16,7 +16,7 @@ from bertkit.corpus.repeats import repeated
 from bertkit.corpus.source import embedded
 from bertkit.errors import BertkitError
 from bertkit.text import Tokenizer
-from bertkit.train.run import pretrain
+from bertkit.train.pretrain import pretrain
 from tests.train.running import made, told
 
 SHORT = ["train.steps=2", 'train.phases=[{inputs={part="SegmentPairs",length=24},rows=4}]', "train.evaluate_every=1"]

@@ -18,7 +18,7 @@ from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.source import files
 from bertkit.text import Tokenizer
 from bertkit.train import neighbours
-from bertkit.train.run import pretrain
+from bertkit.train.pretrain import pretrain
 from tests.train.running import RECIPE, made, same
 
 WORDS = ["cat", "dog", "oak", "elm", "eats", "sleeps", "grows", "stands", "the", "a", "never"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bertkit.train.run import pretrain
+from bertkit.train.pretrain import pretrain
 from tests.train.running import made, told
 
 PHASES = '[{inputs={part="SegmentPairs",length=24},rows=8,micro=3}]'

@@ -12,12 +12,12 @@ from bertkit.objectives.choose import WholeWords
 from bertkit.objectives.masked_lm import MaskedLm
 from bertkit.objectives.pairs import Nsp
 from bertkit.train.optimizer import Adam, Lamb
+from bertkit.train.pretrain import phases
 from bertkit.train.recipe import read, to_toml
-from bertkit.train.run import stages
 from bertkit.train.schedule import Linear
 
 HOME = Path(__file__).parents[2] / "recipes"
-RECIPES = sorted(HOME.rglob("*.toml"))
+RECIPES = sorted(path for path in HOME.rglob("*.toml") if path.parent.name != "finetune")
 LEAST = """
 [data]
 corpus = "shards"
@@ -45,10 +45,10 @@ def test_bert_base_is_the_paper_s() -> None:
     recipe = read(HOME / "bert-base.toml", ["output=run"])
     assert recipe.train.optimizer == Adam(rate=1e-4, decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6, correct=True)
     assert recipe.train.schedule == Linear(warmup=10_000)
-    first, second = stages(recipe)
-    assert (first.first, first.stop, second.stop) == (0, 900_000, 1_000_000)
-    assert (first.phase.inputs, second.phase.inputs) == (SegmentPairs(128), SegmentPairs(512))
-    assert (first.phase.rows, second.phase.rows, recipe.train.clip) == (256, 256, 1.0)
+    (first, *ends), (second, *more) = phases(recipe)
+    assert (ends, more) == ([0, 900_000], [900_000, 1_000_000])
+    assert (first.inputs, second.inputs) == (SegmentPairs(128), SegmentPairs(512))
+    assert (first.rows, second.rows, recipe.train.clip) == (256, 256, 1.0)
     assert recipe.objective == (Nsp(), MaskedLm())
     mask = recipe.objective[1].mask
     assert (mask.rate, mask.random, mask.keep) == (0.15, 0.1, 0.1)

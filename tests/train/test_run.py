@@ -13,7 +13,8 @@ import bertkit
 from bertkit.cli import main
 from bertkit.errors import BertkitError
 from bertkit.train import checkpoint, recipe
-from bertkit.train.run import StoppedError, Told, pretrain
+from bertkit.train.pretrain import pretrain
+from bertkit.train.run import StoppedError, Told
 from proofs import pretrain as killing
 from tests.train.running import made, same, told
 

@@ -18,7 +18,8 @@ from bertkit.corpus.source import files
 from bertkit.objectives.replaced import ReplacedTokens
 from bertkit.text import Tokenizer
 from bertkit.train import recipe
-from bertkit.train.run import StoppedError, Told, pretrain
+from bertkit.train.pretrain import pretrain
+from bertkit.train.run import StoppedError, Told
 from bertkit.vocab.kind import Options as Spelling
 from bertkit.vocab.train import train
 from tests.train.running import same, told
