@@ -14,12 +14,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bertkit.errors import BertkitError
     from bertkit.model import Guess, Model, create, list_models, load
+    from bertkit.tasks.classifier import Classifier
+    from bertkit.tasks.finetuned import Finetuned
     from bertkit.text import Tokenizer
 
 __version__ = "0.1.0"
-__all__ = ["BertkitError", "Guess", "Model", "Tokenizer", "__version__", "create", "list_models", "load"]
+__all__ = [
+    "BertkitError",
+    "Classifier",
+    "Finetuned",
+    "Guess",
+    "Model",
+    "Tokenizer",
+    "__version__",
+    "create",
+    "list_models",
+    "load",
+]
 
-_HOMES = {"BertkitError": "bertkit.errors", "Tokenizer": "bertkit.text"}
+_HOMES = {
+    "BertkitError": "bertkit.errors",
+    "Classifier": "bertkit.tasks.classifier",
+    "Finetuned": "bertkit.tasks.finetuned",
+    "Tokenizer": "bertkit.text",
+}
 
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds misspelled names

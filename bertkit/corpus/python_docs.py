@@ -90,6 +90,16 @@ def documents() -> Iterator[str]:
         )
 
 
+def by_module() -> Iterator[tuple[str, str]]:
+    """Every paragraph of the standard library's docstrings once, with the module or package that it is from."""
+    library, seen = Path(sysconfig.get_path("stdlib")), set[str]()
+    for path in _files(library):
+        module = path.relative_to(library).parts[0].removesuffix(".py")
+        for group in _docstrings(path):
+            for documentation in group:
+                yield from ((module, one) for one in paragraphs(documentation) if _is_new(one, seen))
+
+
 def paragraphs(documentation: str) -> Iterator[str]:
     """The paragraphs of prose in a docstring or a topic, each in one line and without marks.
 
