@@ -15,11 +15,15 @@ from bertkit.cli import (
     corpus,
     doctor,
     embed,
+    evaluate,
     fill,
+    finetune,
     info,
     lengths,
+    predict,
     pretrain,
     report,
+    score,
     tokenize,
     vocab,
 )
@@ -55,12 +59,13 @@ def _options(
     logger.setLevel(logging.INFO)
 
 
-for command in (info, tokenize, lengths, embed, fill, pretrain, report, convert, doctor):
+for command in (info, tokenize, lengths, embed, fill, pretrain, finetune, evaluate, predict, report, convert, doctor):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(checkpoint.app, name="checkpoint")
+app.add_typer(score.app, name="score")
 
 
 def main() -> None:

@@ -40,7 +40,9 @@ def verify(directory: Run, as_json: Json = False) -> None:
     require_run(directory)
     found = _checked(directory)
     if not found:
-        raise BertkitError(f"{directory} has no checkpoints yet: the same bertkit pretrain begins at step 0")
+        raise BertkitError(
+            f"{directory} has no checkpoints: the same command begins at step 0, unless the run is finished"
+        )
     taken = max((one.step for one in found if not one.wrong), default=None)
     if as_json:
         checked = [{"step": step, "bytes": size, "whole": not wrong, "wrong": wrong} for step, size, wrong in found]
@@ -73,5 +75,13 @@ def _checked(run: Path) -> list[_Checked]:
 
 def _said(run: Path, taken: int | None) -> str:
     if taken is None:
-        return f"none is whole: the run would begin at step 0 again. Next: bertkit pretrain {run / 'recipe.toml'}"
-    return f"the run would go on from step {taken:,}. Next: bertkit pretrain {run / 'recipe.toml'}"
+        return f"none is whole: the run would begin at step 0 again. Next: {_again(run)}"
+    return f"the run would go on from step {taken:,}. Next: {_again(run)}"
+
+
+def _again(run: Path) -> str:
+    """The command that goes on with a run: a fine-tuning's recipe has a task."""
+    from bertkit.text.files import read_text
+
+    tunes = (run / "recipe.toml").is_file() and "\n[task]\n" in read_text(run / "recipe.toml")
+    return f"bertkit {'finetune --recipe' if tunes else 'pretrain'} {run / 'recipe.toml'}"

@@ -38,7 +38,8 @@ def run(
     """
     from bertkit.train import recipe as recipes
     from bertkit.train.page import filling
-    from bertkit.train.run import StoppedError, pretrain
+    from bertkit.train.pretrain import pretrain
+    from bertkit.train.run import StoppedError
 
     if not recipe.is_file():
         there = ", ".join(map(str, sorted(Path("recipes").glob("*.toml")))) or "none in ./recipes"

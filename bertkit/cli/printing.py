@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import textwrap
@@ -16,10 +17,27 @@ _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 def as_json(value: Any, indent: int | None = None) -> str:
     """JSON in readable characters, or in escapes where standard output is not UTF-8.
 
-    Line ends other than \\n are always escapes, for readers that split at them.
+    Line ends other than \\n are always escapes, for readers that split at them. What is no number is null.
+
+    >>> as_json({"pearson": float("nan")})
+    '{"pearson": null}'
     """
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    return json.dumps(value, ensure_ascii=encoding != "utf8", indent=indent).translate(_LINE_ENDS)
+    plain = encoding != "utf8"
+    try:
+        text = json.dumps(value, ensure_ascii=plain, indent=indent, allow_nan=False)
+    except ValueError:  # JSON has no word for it, and its readers refuse Python's
+        text = json.dumps(_numbers(value), ensure_ascii=plain, indent=indent)
+    return text.translate(_LINE_ENDS)
+
+
+def _numbers(value: Any) -> Any:
+    """The same with None in place of NaN and the infinities."""
+    if isinstance(value, Mapping):
+        return {key: _numbers(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def one_line(text: str, longest: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""`bertkit report`: a run of `bertkit pretrain` as one page for a browser."""
+"""`bertkit report`: a run as one page for a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import typer
 EXAMPLE = "bertkit report runs/first --output first.html"
 PAGE = "report.html"
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The output of a bertkit pretrain, under way or finished.")]
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The output of a bertkit pretrain or finetune, finished or not.")
+]
 
 
 def run(

@@ -99,5 +99,5 @@ def test_verify_without_checkpoints(run: Bertkit, directory: Path, tmp_path: Pat
     (directory / "checkpoints").rename(tmp_path / "moved")
     code, _, said = verify(run, directory)
     assert code == 1
-    assert "has no checkpoints yet" in said
+    assert "has no checkpoints: the same command begins at step 0, unless the run is finished" in said
     assert "does not exist" in verify(run, tmp_path / "nowhere")[2]
