@@ -34,7 +34,6 @@ from bertkit.batch import Batch, Example, collate
 from bertkit.model import Model
 from bertkit.objectives.learner import Learner
 from bertkit.objectives.objective import Asked, Objective
-from bertkit.parts.encoder import Encoder
 from bertkit.parts.heads import Classify, Head, Pooler
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.surprise import surprise
@@ -44,8 +43,8 @@ from bertkit.train.exam import examine
 from bertkit.train.journal import lines
 from bertkit.train.material import CORPUS, Data
 from bertkit.train.optimizer import Adam
+from bertkit.train.pretrain import pretrain
 from bertkit.train.recipe import read
-from bertkit.train.run import pretrain
 from bertkit.train.schedule import Linear
 from proofs.run import Repository
 
@@ -269,7 +268,8 @@ def _rows(data: bytes) -> Labelled:
 class Sentiment(Objective):
     """Is a sentence in favour?"""
 
-    def heads(self, encoder: Encoder) -> dict[str, Head]:
+    @property
+    def heads(self) -> dict[str, Head]:
         return {"pooler": Pooler(), "classify": Classify(("negative", "positive"))}
 
     def counts(self, batch: Batch) -> dict[str, int]:

@@ -46,7 +46,7 @@ def _embed(count: int) -> Result:
         made.save(model)
         with texts.open("w") as file:
             file.writelines(f"{line(number)}\n" for number in range(count))
-        megabytes = _peak(
+        megabytes = peak(
             [sys.executable, "-m", "bertkit", "embed", str(model), "--input", str(texts), "--output", str(output)]
         )
         vectors = np.load(output, mmap_mode="r")
@@ -56,13 +56,13 @@ def _embed(count: int) -> Result:
     return {"lines": count, "megabytes": megabytes}
 
 
-def _peak(command: list[str]) -> float:
+def peak(command: list[str]) -> float:
     """The most memory a command had in use, in MB.
 
     It is started by a small process of its own: a child's peak begins with the size of whoever forked it.
     """
     watch = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=sys.stderr); "
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
     done = subprocess.run([sys.executable, "-c", watch, *command], capture_output=True, text=True)

@@ -26,8 +26,8 @@ from bertkit.text import Tokenizer
 from bertkit.train import checkpoint, recipe
 from bertkit.train.journal import NAME as JOURNAL
 from bertkit.train.journal import lines
+from bertkit.train.pretrain import pretrain
 from bertkit.train.recipe import Recipe
-from bertkit.train.run import pretrain
 from proofs.corpus import content
 
 CLAIM = (
