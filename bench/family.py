@@ -98,8 +98,7 @@ def weights(name: str, size: str, objective: Objective, tokenizer: Tokenizer) ->
     for kind, place in kinds.items():
         if place.exists():
             continue
-        encoder = family.encoder(f"{kind}-{size}", len(tokenizer))
-        made = bertkit.create(f"{kind}-{size}", tokenizer, objective.heads(encoder), seed=0)
+        made = bertkit.create(f"{kind}-{size}", tokenizer, objective.heads, seed=0)
         for part, network in objective.learner(made.network).networks.items():
             Model(network, tokenizer, config=made.config).save(place / part)
     return home / "model"

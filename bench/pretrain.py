@@ -178,8 +178,7 @@ def weights(size: str, tokenizer: Tokenizer) -> str:
     """A network of BERT's with the heads of pre-training, drawn at random once and kept."""
     path = peer.HOME / "models" / f"pretrain-{size}" / "model"
     if not path.exists():
-        encoder = family.encoder(f"bert-{size}", len(tokenizer))
-        bertkit.create(f"bert-{size}", tokenizer, OBJECTIVE.heads(encoder), seed=0).save(path)
+        bertkit.create(f"bert-{size}", tokenizer, OBJECTIVE.heads, seed=0).save(path)
     return str(path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +21,7 @@ from bench.peer import HOME
 from bench.pipe import Array
 from bench.share import Shares
 from bertkit import objectives
-from bertkit.batch import Batch, Packed, collate, gather
+from bertkit.batch import Batch, Example, Packed, collate, gather
 from bertkit.corpus import build, source
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
@@ -29,14 +29,21 @@ from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import FullSentences
 from bertkit.objectives import replaced
 from bertkit.objectives.choose import Pieces, WholeWords
+from bertkit.objectives.learner import Learner
 from bertkit.objectives.mask import MARK, Mask, Vocabulary
 from bertkit.objectives.objective import Objective
 from bertkit.runtime.stream import example
 from bertkit.spec import from_json
+from bertkit.tasks.lessons import Lessons
 from bertkit.text import Tokenizer
 from bertkit.train import loop
+from bertkit.train.feed import Feed, Place
 from bertkit.train.loop import Learned
 from bertkit.train.optimizer import Adam
+from bertkit.train.processes import Member
+
+TOKENS = 8192
+"""in memory at once, as a tuning has it"""
 
 
 def hidden(model: str, array: Array) -> Call:
@@ -131,6 +138,50 @@ def pretrain(
     return Fresh(nullcontext, lambda _: step(), lambda _: answer)
 
 
+def finetune(
+    model: str,
+    objective: dict[str, Any],
+    labels: dict[str, list[int]],
+    batch: int,
+    parts: int,
+    checked: int,
+    trainer: dict[str, Any],
+    array: Array,
+) -> Fresh:
+    """An epoch over one part of the rows, the next one at each call, as `bertkit finetune` learns."""
+    objectives.learn_parts()
+    asked: Objective = from_json(objective)
+    learner, numbers, steps = asked.learner(bertkit.load(model).network), count(), count()
+    rows = [
+        _example(*planes, {name: values[place] for name, values in labels.items()})
+        for place, planes in enumerate(array)
+    ]
+    pieces = [Lessons(([row] for row in rows[part::parts]), batch, seed=0) for part in range(parts)]
+    optimizer = Adam(rate=5e-5).build(learner)
+
+    def epoch() -> None:
+        lessons = pieces[next(numbers) % parts]
+        portions = islice(lessons.portions(Place(), TOKENS, Member()), lessons.steps())
+        for _, batches in Feed(lessons, portions):
+            loop.step(learner, asked, batches, optimizer, 1.0, seed=0, number=next(steps))
+
+    learner.eval()
+    losses = [_loss(learner, collate([row])) for row in rows[:checked]]
+    learner.train()
+    return Fresh(nullcontext, lambda _: epoch(), lambda _: np.array(losses))
+
+
+@torch.no_grad()
+def _loss(learner: Learner, batch: Batch) -> float:
+    counts, asked = learner.objective.counts(batch), learner(batch)
+    return learner.objective.weighed({name: float(one.loss) / counts[name] for name, one in asked.items()})
+
+
+def _example(ids: Array, segments: Array, labels: dict[str, int]) -> Example:
+    there = ids > 0
+    return Example({"ids": ids[there], "segments": segments[there]}, labels=labels)
+
+
 def _packed(ids: Array, segments: Array, true: Array, labels: dict[str, Array]) -> Batch:
     there = ids > 0  # [B, L]
     tokens, whole = {"ids": ids[there], "segments": segments[there]}, np.where(true > 0, true, ids)[there]
@@ -142,4 +193,5 @@ def _packed(ids: Array, segments: Array, true: Array, labels: dict[str, Array]) 
 if __name__ == "__main__":
     jobs = {"hidden": hidden, "embed": embed, "query": query}
     jobs |= {"tokenize": tokenize, "shards": shards, "assemble": assemble}
+    jobs |= {"finetune": finetune}
     serve({**jobs, "pretrain": pretrain, "pretrain_memory": weighed(pretrain)}, ["bertkit"])
