@@ -17,6 +17,7 @@ from bertkit.family import families
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+FINETUNING = (ROOT / "docs" / "finetuning.md").read_text(encoding="utf-8")
 CORPUS = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
 
 
@@ -45,6 +46,7 @@ def test_readme_commands(command: str, place: Path) -> None:
     for output in (
         "runs/first",
         "runs/electra",
+        "runs/films",
         "vectors.npy",
         "page.html",
         "google-minilm",
@@ -63,6 +65,9 @@ def test_readme_commands(command: str, place: Path) -> None:
         "make demo": "Sentences it never learned from",
         "pretrain": "wrote ",
         "checkpoint verify": "the run would go on from step 100",
+        "bertkit finetune": "wrote ",
+        "bertkit evaluate": "fingerprint",
+        "bertkit predict": "\tI was bored to tears.",
         "bertkit report": "report.html. Next: open it in a browser",
         "bertkit fill": "Return a copy of the ",
         "info": "22,713,216",
@@ -103,6 +108,16 @@ def test_guide_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'[CLS]', '[CAT=SPORT]', 'the'" in shown
 
 
+def test_finetuning_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for snippet in blocks(FINETUNING, "python"):
+        exec(compile(snippet, "finetuning.md", "exec"), names)
+    assert names["result"].rows == 2
+    assert names["answer"].label == "bad"
+
+
 def test_the_tree_in_the_readme_is_the_tree() -> None:
     (tree,) = re.findall(r"^```\n(bertkit/.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     folder = Path()
@@ -128,6 +143,7 @@ def test_links_lead_somewhere() -> None:
             "docs/guide.md",
             "docs/architecture.md",
             "docs/pretraining.md",
+            "docs/finetuning.md",
             "docs/papers.md",
             "docs/variants.md",
         )

@@ -7,6 +7,7 @@ import pytest
 from bertkit.errors import BertkitError
 from bertkit.family import families
 from bertkit.names import Names
+from bertkit.parts.heads import Chain
 from bertkit.parts.network import Network
 
 TABLE = Names({"layers.{}.qkv": ("block.{}.q", "block.{}.k"), "norm": "LayerNorm.weight"})
@@ -50,7 +51,8 @@ def test_family_tables_go_both_ways_and_miss_nothing(name: str) -> None:
     family = families()[name]
     encoder = min(family.sizes.values(), key=lambda size: size(30).width)(30)
     config = family.config(Network(encoder))
-    network = Network(encoder, {head: filed.read(config) for head, filed in family.dialect.heads.items()})
+    heads = {head: filed.read(config) for head, filed in family.dialect.heads.items()}
+    network = Network(encoder, {**heads, "tag": Chain(("O", "B"))})
     names = family.dialect.names(network)
     parameters = [name for name, _ in network.build().named_parameters()]
     foreign = [theirs for ours in parameters for theirs in names.foreign(ours)]

@@ -19,7 +19,19 @@ from bertkit.family import bert, family_of
 from bertkit.parts.attention import Attention
 from bertkit.parts.embed import Embed
 from bertkit.parts.feed import Feed
-from bertkit.parts.heads import Choice, Classify, Head, Mlm, MultiLabel, NextSentence, Pooler, Regress, Span, Tag
+from bertkit.parts.heads import (
+    Chain,
+    Choice,
+    Classify,
+    Head,
+    Mlm,
+    MultiLabel,
+    NextSentence,
+    Pooler,
+    Regress,
+    Span,
+    Tag,
+)
 from bertkit.parts.network import Network, NetworkModule
 from bertkit.parts.positions import Learned
 from bertkit.runtime.stream import example
@@ -176,6 +188,7 @@ HEADS: dict[str, dict[str, Head]] = {
     "many": {"pooler": Pooler(), "classify": MultiLabel(("red", "round"))},
     "regress": {"pooler": Pooler(), "regress": Regress()},
     "tag": {"tag": Tag(("O", "B-PER", "I-PER"))},
+    "chain": {"tag": Chain(("O", "B-PER", "I-PER"))},
     "choice": {"pooler": Pooler(), "choice": Choice()},
     "span": {"span": Span()},
 }
