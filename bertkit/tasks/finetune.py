@@ -109,10 +109,6 @@ class Finetuning(Course):
         model = Model(made.network, made.tokenizer, None, made.config, made.report)
         longest = made.network.spec.encoder.longest
         model.limit = min(tuning.limit or made.limit, longest or tuning.limit or made.limit)
-        if longest and tuning.limit > longest:
-            self._say(
-                f"inputs have at most {longest} tokens, which is all that {tuning.model} takes, not {tuning.limit}"
-            )
         return model
 
     def learner(self, model: Model) -> Learner:
