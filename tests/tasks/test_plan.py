@@ -242,7 +242,7 @@ def test_articles_stay_together(tmp_path: Path) -> None:
     titles = [{item.group for item in rows or ()} for rows in (found.train, found.dev)]
     assert (len(titles[0]), len(titles[1]), titles[0] & titles[1]) == (9, 3, set())
     assert found.told.endswith("15 held out for exams (25%, whole groups)")
-    with pytest.raises(BertkitError, match=r"has 12 articles, too few for 20 folds"):
+    with pytest.raises(BertkitError, match=r"has 12 groups, too few for 20 folds"):
         sets(tuning(path, folds=20))
 
 
