@@ -151,6 +151,10 @@ class Grades(TextTask):
         return "pearson"
 
     @property
+    def fewest(self) -> int:
+        return 2  # for a correlation
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of the bins."""
         edges = np.linspace(self.low, self.high, self.bins + 1)

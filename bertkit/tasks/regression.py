@@ -41,6 +41,10 @@ class Regression(TextTask):
         return "pearson"
 
     @property
+    def fewest(self) -> int:
+        return 2  # for a correlation
+
+    @property
     def objective(self) -> Objective:
         return NumberQuestion()
 

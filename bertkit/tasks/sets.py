@@ -87,6 +87,7 @@ def sets(tuning: Tuning) -> Sets:
     if tuning.dev or not (tuning.folds or tuning.held_out):
         train = looked.rows()
         dev = look_through(Path(tuning.dev), tuning.layout, tuning.task, tuning.on_error).rows() if tuning.dev else None
+        _require_enough(dev, tuning.task)
         exams = f"{len(dev):,} of {dev.path}" if dev else "none"
         return Sets(train, dev, f"{len(train):,} rows of {train.path} to learn from, {exams} for exams")
     held = _held(looked, tuning)
@@ -95,11 +96,21 @@ def sets(tuning: Tuning) -> Sets:
         raise BertkitError(
             f"{looked.path} has {len(held)} rows, too few to hold out a part: give --dev FILE, or --held-out 0"
         )
+    _require_enough(dev, tuning.task)
     turn = f"fold {tuning.fold + 1} of {tuning.folds}" if tuning.folds else f"{held.mean():.0%}"
     spread = "evenly over labels" if len(set(looked.strata)) > 1 else "by chance"
     spread = "whole groups" if any(looked.groups) else spread
     told = f"{len(train):,} rows of {looked.path} to learn from, {len(dev):,} held out for exams ({turn}, {spread})"
     return Sets(train, dev, told)
+
+
+def _require_enough(dev: Rows | None, task: Task) -> None:
+    """Say at once what would otherwise be said after an epoch."""
+    if dev is not None and len(dev) < task.fewest:
+        raise BertkitError(
+            f"{dev.path}: {len(dev)} row is for exams, and {task.main} needs {task.fewest} or more: give --dev FILE "
+            "with more of them, a larger --held-out, or --held-out 0"
+        )
 
 
 def _held(looked: Looked, tuning: Tuning) -> Array:

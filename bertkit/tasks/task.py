@@ -108,6 +108,11 @@ class Task(Spec):
         return False
 
     @property
+    def fewest(self) -> int:
+        """The fewest rows that can be scored."""
+        return 1
+
+    @property
     def objective(self) -> Objective:
         """What is learned."""
         raise NotImplementedError
