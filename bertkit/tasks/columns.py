@@ -33,6 +33,8 @@ TEXT = (
     "question1",
     "#1 string",
 )
+ASKED = ("question", "sentence")
+"""text and pair where a table has both, as QNLI; each alone is a text"""
 PAIR = ("text_b", "sentence2", "hypothesis", "question2", "pair", "#2 string")
 LABEL = (
     "label",
@@ -97,7 +99,10 @@ def _by_name(table: Table, named: Mapping[str, str]) -> Columns | None:
     def find(role: str, words: Sequence[str]) -> str | None:
         return named.get(role) or next((lower[word] for word in words if word in lower), None)
 
+    asked = [lower[word] for word in ASKED if word in lower]
     text, pair = find("text", TEXT), find("pair", PAIR)
+    if len(asked) == len(ASKED) and not pair and "text" not in named:
+        text, pair = asked
     label, score = find("label", LABEL), find("score", SCORE)
     if text is None:
         return None

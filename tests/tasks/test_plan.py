@@ -91,6 +91,12 @@ def test_columns_that_are_named(tmp_path: Path) -> None:
         guess(path, {"label": "Stars"})
 
 
+def test_a_question_and_a_sentence_are_a_pair(tmp_path: Path) -> None:
+    path = table(tmp_path / "x.tsv", "index\tquestion\tsentence\tlabel", range(40), CATS, CATS, KINDS)
+    assert guess(path, {}).layout == TableLayout(("question",), ("sentence",), ("label",))
+    assert guess(path, {"text": "sentence"}).layout == TableLayout(("sentence",), (), ("label",))
+
+
 def test_columns_that_are_counted(tmp_path: Path) -> None:
     """Also where the first row has the same signs as the numbers of columns."""
     path = table(tmp_path / "x.tsv", "", [1 + place % 2 for place in range(40)], CATS)
