@@ -34,7 +34,7 @@ def learned(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
     @cache
     def learn(name: str) -> Path:
         home = tmp_path_factory.mktemp(name)
-        finetune(teaching.tuning(home, small, name, epochs=4.0 if name == "classification" else 0.2))
+        finetune(teaching.tuning(home, small, name, epochs=3.0 if name == "classification" else 0.2))
         return home
 
     return learn
