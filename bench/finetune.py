@@ -41,7 +41,7 @@ class Set(NamedTuple):
 
 
 PAIRS = Set(LabelQuestion(("0", "1")), MRPC, 3668, 32)
-WINDOWS = Set(SpanQuestion(), SQUAD, 768, 16)
+WINDOWS = Set(SpanQuestion(), SQUAD, 384, 16)
 
 
 class Way(NamedTuple):

@@ -220,9 +220,7 @@ def test_a_part_is_held_out_evenly_over_labels(tmp_path: Path, share: float) -> 
     assert f"{len(dev)} held out for exams ({len(dev):.0f}%, evenly over labels)" in found.told
     assert places(sets(tuning(path, held_out=share)).dev) == dev, "the same again"
     if 0.1 <= share <= 0.5:
-        assert places(sets(tuning(path, held_out=share, seed=1)).dev) == dev, (
-            "the same for every seed"
-        )
+        assert places(sets(tuning(path, held_out=share, seed=1)).dev) == dev, "the same for every seed"
 
 
 def test_folds_are_a_partition(tmp_path: Path) -> None:
