@@ -161,3 +161,19 @@ def test_a_folder_of_glue_is_enough(shared: Path) -> None:
     assert said == [f"{tuning.train}: RTE; Classification with 2 labels: entailment, not_entailment"]
     with pytest.raises(BertkitError, match=r"has no train set of QQP: it would be called train.tsv"):
         plan(Wish("minilm", "run", task="qqp", data=str(folder)), said.append)
+
+
+def test_xnli_as_it_comes(tmp_path: Path) -> None:
+    """The translated training set has no column of languages, and spells one label in its own way."""
+    (tmp_path / "multinli.train.zh.tsv").write_text(
+        "premise\thypo\tlabel\n下雨\t地湿\tentailment\n下雨\t天晴\tcontradictory\n"
+    )
+    rows = ["language\tgold_label\tsentence1\tsentence2", "zh\tneutral\t下雨\t周一", "fr\tneutral\tIl pleut\tLundi"]
+    (tmp_path / "xnli.dev.tsv").write_text("\n".join(rows) + "\n")
+    xnli = KNOWN["xnli"]
+    train, dev = (list(xnli.layout.items(xnli.required(tmp_path, split))) for split in ("train", "dev"))
+    assert [(item.fields, item.label) for item in train] == [
+        (("下雨", "地湿"), "entailment"),
+        (("下雨", "天晴"), "contradiction"),
+    ]
+    assert [item.fields for item in dev] == [("下雨", "周一")], "the Chinese rows"
