@@ -44,7 +44,7 @@ CLAIM = (
 COVERS = (
     *("bertkit/tasks", "bertkit/evaluate", "bertkit/objectives", "bertkit/parts", "bertkit/train", "bertkit/batch.py"),
     *(
-        "recipes/finetune",
+        "recipes/finetune/*.toml",
         "bertkit/runtime",
         "bertkit/text/reading.py",
         "bertkit/text/truncate.py",
@@ -97,11 +97,7 @@ def summary(results: list[Result]) -> str:
         allowed = ERRORS * math.hypot(*(_error(scores, int(found[0]["rows"])) for scores in (ours, theirs)))
         if mean(ours) < mean(theirs) - allowed:
             wrong.append(course.name)
-        spread = f" ± {stdev(ours):.1f}" if len(ours) > 1 else ""
-        other = f" ± {stdev(theirs):.1f}" if len(theirs) > 1 else ""
-        told.append(
-            f"{course.name} ({found[0]['measure']}) {mean(ours):.1f}{spread}, Trainer {mean(theirs):.1f}{other}"
-        )
+        told.append(f"{course.name} ({found[0]['measure']}) {_spread(ours)}, Trainer {_spread(theirs)}")
     failed = f"FAILED ({', '.join(wrong)}): " if wrong else ""
     return f"{failed}{'; '.join(told)} (percent; transformers {transformers.__version__}, torch {torch.__version__})"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from bertkit.errors import BertkitError
 from bertkit.evaluate.fingerprint import digest
 from bertkit.tasks.item import Item
 from bertkit.tasks.layout import Layout
+from bertkit.tasks.predictions import few
 from bertkit.tasks.split import Array, folds, held_out
 from bertkit.tasks.task import Task
 from bertkit.tasks.tuning import Tuning
@@ -101,7 +102,16 @@ def sets(tuning: Tuning) -> Sets:
     spread = "evenly over labels" if len(set(looked.strata)) > 1 else "by chance"
     spread = "whole groups" if any(looked.groups) else spread
     told = f"{len(train):,} rows of {looked.path} to learn from, {len(dev):,} held out for exams ({turn}, {spread})"
-    return Sets(train, dev, told)
+    return Sets(train, dev, told + _unlearned(looked.strata, held))
+
+
+def _unlearned(strata: Sequence[str], held: Array) -> str:
+    """A word on strata all of whose rows are held out: such a label is asked for and was never seen."""
+    seen = {stratum for stratum, out in zip(strata, held, strict=True) if not out}
+    unseen = sorted(set(strata) - seen)
+    if not unseen:
+        return ""
+    return f"; held out altogether and so never learned: {few(unseen)} (give such labels more rows, or --dev FILE)"
 
 
 def _require_enough(dev: Rows | None, task: Task) -> None:

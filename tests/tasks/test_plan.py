@@ -238,6 +238,12 @@ def test_folds_are_a_partition(tmp_path: Path) -> None:
         sets(tuning(path, folds=101))
 
 
+def test_a_label_that_is_never_learned_is_named(tmp_path: Path) -> None:
+    path = table(tmp_path / "x.tsv", "text\tlabel", [f"text {place}" for place in range(5)], [*"aabb", "rare"])
+    several = [sets(one).told for one in variants(tuning(path, folds=2), seeds=1).values()]
+    assert ["never learned: 'rare' (give such labels more rows" in told for told in several].count(True) == 1
+
+
 def test_articles_stay_together(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     teaching.answering(path, random.Random(0), 60)
