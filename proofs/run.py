@@ -230,7 +230,7 @@ def _choose(names: Sequence[str], repository: Repository) -> tuple[list[Proof], 
     chosen = [known[name] for name in names or known]
     for proof in chosen:
         for path in proof.covers:
-            if not (repository.root / path).exists():
+            if not any(repository.root.glob(path)):
                 raise BertkitError(f"proofs/{proof.name}.py covers {path!r}, which does not exist. Correct its COVERS.")
     return chosen, known
 
