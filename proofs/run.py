@@ -2,6 +2,7 @@
 
 Results of finished parts are kept in `.proofs/NAME.json`, so Ctrl-C or a power cut costs one part. They hold for the
 exact content of the covered files, and a row of docs/proofs.md for as long as these are what they were at its commit.
+A part may read files of its own: where only these change, it alone is run again.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -46,8 +47,16 @@ class Proof:
     name: str
     claim: str
     covers: tuple[str, ...]
+    """files that every part depends on"""
     parts: Callable[[], Iterable[tuple[str, Callable[[], Result]]]]
     summary: Callable[[list[Result]], str]
+    reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """further files that a part depends on, by its name"""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that the row speaks for."""
+        return tuple(dict.fromkeys((*self.covers, *(path for paths in self.reads.values() for path in paths))))
 
 
 @dataclass(frozen=True)
@@ -122,18 +131,22 @@ class Repository:
         with artifact.file(self.page(), overwrite=True) as handle:
             handle.write((INTRODUCTION + "".join(lines)).encode())
 
-    def results(self, proof: Proof, fingerprint: str) -> dict[str, Result]:
-        """Of the parts that were finished with the covered files as they are now."""
+    def results(self, proof: Proof) -> dict[str, Result]:
+        """Of the parts that were finished with the files they depend on as they are now."""
         try:
-            kept = json.loads(self._kept(proof).read_bytes())
-        except (OSError, ValueError):
+            kept = json.loads(self._kept(proof).read_bytes())["parts"]
+        except (OSError, ValueError, KeyError):
             return {}
-        return dict(kept["results"]) if kept["fingerprint"] == fingerprint else {}
+        return {name: one["result"] for name, one in kept.items() if one["fingerprint"] == self._print(proof, name)}
 
-    def keep(self, proof: Proof, fingerprint: str, results: dict[str, Result]) -> None:
+    def keep(self, proof: Proof, results: Mapping[str, Result]) -> None:
         """Remember finished parts, whatever happens next."""
+        parts = {name: {"fingerprint": self._print(proof, name), "result": result} for name, result in results.items()}
         with artifact.file(self._kept(proof), overwrite=True) as handle:
-            handle.write(json.dumps({"fingerprint": fingerprint, "results": results}, indent=1).encode())
+            handle.write(json.dumps({"parts": parts}, indent=1).encode())
+
+    def _print(self, proof: Proof, part: str) -> str:
+        return self.fingerprint((*proof.covers, *proof.reads.get(part, ())))
 
     def _kept(self, proof: Proof) -> Path:
         return self.root / ".proofs" / f"{proof.name}.json"
@@ -149,13 +162,13 @@ def staleness(repository: Repository, proof: Proof, row: Row | None) -> str:
         return "stale: it was run with uncommitted changes"
     if repository.git("merge-base", "--is-ancestor", row.commit, "HEAD").returncode != 0:
         return f"stale: its commit {row.commit} is not in this history"
-    return f"stale: covered files changed since {row.commit}" if repository.differs(row.commit, proof.covers) else ""
+    return f"stale: covered files changed since {row.commit}" if repository.differs(row.commit, proof.files) else ""
 
 
 def run(repository: Repository, proof: Proof, console: Console, again: bool = False) -> Row:
     """Do the parts that are not done, in order, up to one that raises."""
-    fingerprint = repository.fingerprint(proof.covers)
-    results = {} if again else repository.results(proof, fingerprint)
+    fingerprint = repository.fingerprint(proof.files)
+    results = {} if again else repository.results(proof)
     at = "parts"
     try:
         parts = dict(proof.parts())
@@ -165,15 +178,16 @@ def run(repository: Repository, proof: Proof, console: Console, again: bool = Fa
                 if at not in results:
                     progress.update(bar, part=at)
                     results[at] = work()
-                    repository.keep(proof, fingerprint, results)
+                    if repository.fingerprint(proof.files) == fingerprint:  # else nobody knows what it speaks for
+                        repository.keep(proof, results)
                     progress.advance(bar)
         at = "summary"
         result = proof.summary([results[name] for name in parts])
     except Exception as error:  # whatever a part raises is its verdict, and the other proofs go on
         result = f"{FAILED} in {at}: {type(error).__name__}: {error}"
-    if repository.fingerprint(proof.covers) != fingerprint:
+    if repository.fingerprint(proof.files) != fingerprint:
         result = f"{FAILED}: covered files changed while it ran; run it again"
-    return Row(proof.name, proof.claim, result, repository.commit(proof.covers))
+    return Row(proof.name, proof.claim, result, repository.commit(proof.files))
 
 
 def _progress(console: Console) -> Progress:
@@ -219,7 +233,8 @@ def discover() -> dict[str, Proof]:
 
 def _proof(name: str) -> Proof:
     module = importlib.import_module(f"proofs.{name}")
-    return Proof(name, module.CLAIM, (*module.COVERS, f"proofs/{name}.py"), module.parts, module.summary)
+    covers = (*module.COVERS, f"proofs/{name}.py")
+    return Proof(name, module.CLAIM, covers, module.parts, module.summary, getattr(module, "READS", {}))
 
 
 def _choose(names: Sequence[str], repository: Repository) -> tuple[list[Proof], dict[str, Proof]]:
@@ -229,7 +244,7 @@ def _choose(names: Sequence[str], repository: Repository) -> tuple[list[Proof], 
             raise unknown("proof", name, known)
     chosen = [known[name] for name in names or known]
     for proof in chosen:
-        for path in proof.covers:
+        for path in proof.files:
             if not any(repository.root.glob(path)):
                 raise BertkitError(f"proofs/{proof.name}.py covers {path!r}, which does not exist. Correct its COVERS.")
     return chosen, known
