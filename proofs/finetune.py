@@ -100,7 +100,8 @@ def summary(results: list[Result]) -> str:
         told.append(f"{course.name} ({found[0]['measure']}) {_spread(ours)}, Trainer {_spread(theirs)}")
     minutes = sum(float(result["minutes"]) for result in results)
     failed = f"FAILED ({', '.join(wrong)}): " if wrong else ""
-    return f"{failed}{'; '.join(told)} (percent, in {minutes:.0f} minutes; transformers {transformers.__version__}, torch {torch.__version__})"
+    versions = f"transformers {transformers.__version__}, torch {torch.__version__}"
+    return f"{failed}{'; '.join(told)} (percent, in {minutes:.0f} minutes; {versions})"
 
 
 def _spread(scores: Sequence[float]) -> str:
