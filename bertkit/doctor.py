@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bertkit import __version__, machine
+from bertkit import __version__, machine, packages
 
 if TYPE_CHECKING:
     from bertkit.batch import Batch
@@ -188,7 +188,7 @@ def _engines() -> Iterator[Finding]:
             yield Finding(f"engine {name}", "ok", "not installed, and not needed", _to_have("engines"))
             continue
         try:
-            importlib.import_module(name)
+            packages.load(name)
         except Exception as error:  # a broken package may raise anything when imported
             yield Finding(f"engine {name}", "warn", f"cannot be imported: {_reason(error)}", _reinstall(name))
         else:
