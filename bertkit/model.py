@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from bertkit import artifact, family
 from bertkit.batch import Batch, Packed, collate
+from bertkit.decode import Answer, Tagged, answers, likeliest, tagged
 from bertkit.errors import BertkitError, about, look_up
 from bertkit.parts.chain import decode
 from bertkit.parts.dense import DenseModule
@@ -27,18 +28,7 @@ from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.engine import torch_engine
 from bertkit.runtime.lanes import Lanes
-from bertkit.runtime.passage import (
-    Answer,
-    Fields,
-    Passage,
-    Tagged,
-    Text,
-    answers,
-    likeliest,
-    passages,
-    tagged,
-    token_engine,
-)
+from bertkit.runtime.passage import Fields, Passage, Text, passages, token_engine
 from bertkit.runtime.passage import texts as read_texts
 from bertkit.runtime.stream import Given, Rows, example, stream
 from bertkit.text import Tokenizer, stitch

@@ -43,27 +43,6 @@ def token_engine(function: Callable[[Batch], Tensor], device: torch.device) -> T
 
 
 @dataclass(frozen=True)
-class Tagged:
-    """A word of a text, its label and how likely it is; `text[start:end]` is the word."""
-
-    word: str
-    label: str
-    score: float
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer to a question, `passage[start:end]`; `score` is the sum of the logits of its start and its end."""
-
-    text: str
-    score: float
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
 class Fields:
     """An input as the ids of its fields, without special tokens. Who asks may derive one that knows more."""
 
@@ -97,12 +76,6 @@ class Text(Fields):
         return list(pairwise([*firsts, len(words)]))
 
 
-def likeliest(logits: Rows) -> Rows:
-    """Of each word alone: [W, C] -> [W]."""
-    best: Rows = logits.argmax(-1)
-    return best
-
-
 class Passage:
     """The fields of an input, and what an engine says of the last field's tokens in each window."""
 
@@ -133,29 +106,6 @@ class Passage:
     def nothing(self) -> float:
         """The score of no answer: both ends at the first token, in the window that is least sure of it."""
         return float(min(row[0] + row[1] for row in self.firsts))
-
-
-def tagged(
-    text: Text, passage: Passage, labels: Sequence[str], path: Callable[[Rows], Rows] = likeliest
-) -> list[Tagged]:
-    """The words that the windows hold, each with the label of its first token, from logits [tokens, labels].
-
-    `path` chooses the labels of all words [W, C] -> [W].
-    """
-    there = passage.held()
-    words = [(first, after) for first, after in text.words() if there[first]]
-    logits = passage.tokens()[[first for first, _ in words]]  # [W, C]
-    out = []
-    for (first, after), row, best in zip(words, logits, path(logits).tolist(), strict=True):
-        chances, (start, end) = np.exp(row - row.max()), text.slice(first, after - 1)
-        out.append(Tagged(text.text[start:end], labels[best], float(chances[best] / chances.sum()), start, end))
-    return out
-
-
-def answers(text: Text, passage: Passage, top: int, longest: int) -> list[Answer]:
-    """The best answers of at most `longest` tokens, best first."""
-    places = [(*text.slice(span.first, span.last), span.score) for span in passage.spans(top, longest)]
-    return [Answer(text.text[start:end], score, start, end) for start, end, score in places]
 
 
 def passages(

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from bertkit.batch import Example
+from bertkit.decode import Answer as Span
+from bertkit.decode import answers
 from bertkit.errors import BertkitError, look_up
 from bertkit.evaluate import cmrc, spans
 from bertkit.objectives.objective import Objective
 from bertkit.objectives.spans import SpanQuestion
-from bertkit.runtime.passage import Answer as Span
-from bertkit.runtime.passage import Text, answers
+from bertkit.runtime.passage import Text
 from bertkit.runtime.stream import example
 from bertkit.spec import Count
 from bertkit.tasks.item import Item, Question
