@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
@@ -26,10 +27,9 @@ from bertkit.parts.network import Network, NetworkModule
 from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
-from bertkit.runtime.engine import torch_engine
-from bertkit.runtime.lanes import Lanes
-from bertkit.runtime.passage import Fields, Passage, Text, passages, token_engine
+from bertkit.runtime.passage import Fields, Passage, Text, passages
 from bertkit.runtime.passage import texts as read_texts
+from bertkit.runtime.runner import Hidden, Runner
 from bertkit.runtime.stream import Given, Rows, example, stream
 from bertkit.text import Tokenizer, stitch
 from bertkit.text import truncate as truncation
@@ -108,6 +108,7 @@ class Model:
         """matrices on pooled vectors, mostly none"""
         self.shorten = said.shorten
         """how many values of each vector are kept; None keeps all"""
+        self._runner: Runner | None = None
         self._require_widths(self.pool)
 
     def __repr__(self) -> str:
@@ -151,6 +152,11 @@ class Model:
         way = Sentence(self.pool, self.normalize, self.limit, self._settings, self.prompts, self.default_prompt)
         dense = cast("tuple[DenseModule, ...]", tuple(self.dense))
         return replace(way, include_prompt=self.include_prompt, dense=dense, shorten=self.shorten)
+
+    @property
+    def runner(self) -> Runner:
+        """What computes: torch, unless `use` chose another engine."""
+        return self._runner or Runner.of_torch(self.network)
 
     @property
     def encoder(self) -> EncoderModule:
@@ -223,10 +229,10 @@ class Model:
         past = self._past(before, pool)
         pooling = past.build(self.network).to(self.device)
 
-        def vectors(batch: Batch) -> Tensor:
-            with self.network.evaluating():
-                rows: Tensor = pooling(batch)  # [B, W]
-            return rows
+        states, last = len(past.layers), {-1, len(self.encoder.spec.order)}.issuperset(past.layers)
+
+        def vectors(hidden: Hidden, batch: Batch) -> Tensor:
+            return pooling.reduce([hidden(batch)] * states, batch.layout) if last else pooling(batch)  # [B, W]
 
         def join(rows: Rows, tokens: Rows) -> Rows:
             joined: Rows = past.join(torch.from_numpy(rows), torch.from_numpy(tokens)).numpy()
@@ -234,11 +240,12 @@ class Model:
 
         cut = cut or Cut()
         cut.limit = self.limit
-        engine, policy = torch_engine(vectors, self.device), truncation.named(truncate)
+        runner, policy = self.runner if last else Runner.of_torch(self.network), truncation.named(truncate)
         if before:
             policy = Prompted(policy, self._tokens(before))
             texts = (before + text if isinstance(text, str) else text for text in texts)
-        parts = stream(texts, self.tokenizer, engine, join, self.limit, policy, cut, progress, Lanes.on(self.device))
+        run = partial(runner.rows, vectors)
+        parts = stream(texts, self.tokenizer, run, runner.lanes, join, self.limit, policy, cut, progress)
         return (self._finish(rows, normalize) for rows in parts)
 
     def logits(
@@ -256,9 +263,8 @@ class Model:
         _require_many(texts)
         self._require_head(head)
 
-        def said(batch: Batch) -> Tensor:
-            with self.network.evaluating():
-                return self.network.logits(head, self.network(batch), batch.layout)  # [B, C]
+        def said(hidden: Hidden, batch: Batch) -> Tensor:
+            return self.network.logits(head, hidden(batch), batch.layout)  # [B, C]
 
         def join(rows: Rows, tokens: Rows) -> Rows:
             mean: Rows = rows.mean(0)
@@ -266,8 +272,9 @@ class Model:
 
         cut = cut or Cut()
         cut.limit = self.limit
-        engine, policy = torch_engine(said, self.device), truncation.named(truncate)
-        return stream(texts, self.tokenizer, engine, join, self.limit, policy, cut, progress, Lanes.on(self.device))
+        runner, policy = self.runner, truncation.named(truncate)
+        run = partial(runner.rows, said)
+        return stream(texts, self.tokenizer, run, runner.lanes, join, self.limit, policy, cut, progress)
 
     def fill(self, text: str, top: int = 5) -> list[list[Guess]]:
         """The likeliest tokens for each [MASK] of a text: one list of `top` guesses per mask, best first."""
@@ -354,12 +361,12 @@ class Model:
         policy = Chunk(stride=max(self.limit // 3, 1)) if truncate is None else truncation.named(truncate)
         done, count = Cut(self.limit), 0
 
-        def logits(batch: Batch) -> Tensor:
-            with self.network.evaluating():
-                return self.network.logits(head, self.network(batch), batch.layout)  # [..., C]
+        def logits(hidden: Hidden, batch: Batch) -> Tensor:
+            return self.network.logits(head, hidden(batch), batch.layout)  # [..., C]
 
-        engine, lanes = token_engine(logits, self.device), Lanes.on(self.device)
-        for passage in passages(inputs, self.tokenizer, engine, self.limit, policy, done, lanes):
+        runner = self.runner
+        run = partial(runner.tokens, logits)
+        for passage in passages(inputs, self.tokenizer, run, runner.lanes, self.limit, policy, done):
             count += 1
             yield passage
         if cut is None:

@@ -1,4 +1,4 @@
-"""Values per token of texts of any length: windows go through an engine, and are stitched to one row per token."""
+"""Values per token of texts of any length: windows go through a network, and are stitched to one row per token."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from bertkit.batch import Batch, Packed, collate
+from bertkit.batch import Example
 from bertkit.errors import BertkitError, about
 from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.stream import Rows, example
@@ -25,21 +23,8 @@ from bertkit.text.window import windows
 CHARACTERS = 4
 """of a token, about: windows are bounded by characters"""
 
-TokenEngine = Callable[[Batch], list[Rows]]
-"""A batch in, one array [tokens, ...] per example out, in the order of the examples."""
-
-
-def token_engine(function: Callable[[Batch], Tensor], device: torch.device) -> TokenEngine:
-    """`function` gives values [..., C] per token in the batch's own layout."""
-
-    @torch.inference_mode()
-    def run(batch: Batch) -> list[Rows]:
-        moved = batch.to(device)
-        padded = moved.restore(moved.layout.to_padded(function(moved))).float().cpu().numpy()  # [B, L, C]
-        lengths = moved.restore(moved.layout.to_padded(torch.ones_like(moved.tokens["ids"]))).sum(1)  # [B]
-        return [rows[:length] for rows, length in zip(padded, lengths.tolist(), strict=True)]
-
-    return run
+TokenRun = Callable[[Iterable[list[Example]], int], Iterator[list[Rows]]]
+"""Groups of examples and how many -> for each group one array [tokens, ...] per example, in their order."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +62,7 @@ class Text(Fields):
 
 
 class Passage:
-    """The fields of an input, and what an engine says of the last field's tokens in each window."""
+    """The fields of an input, and what a head says of the last field's tokens in each window."""
 
     def __init__(self, fields: Fields, tokenizer: Tokenizer, limit: int, policy: Policy) -> None:
         self.fields = fields
@@ -111,13 +96,13 @@ class Passage:
 def passages(
     inputs: Iterable[Fields],
     tokenizer: Tokenizer,
-    engine: TokenEngine,
+    run: TokenRun,
+    lanes: Lanes,
     limit: int,
     policy: Policy,
     cut: Cut,
-    lanes: Lanes = Lanes(),  # noqa: B008 - frozen
 ) -> Iterator[Passage]:
-    """Inputs of any number and length, a window at a time in memory, each with what the engine says of it."""
+    """Inputs of any number and length, a window at a time in memory, each with what is said of it."""
     seen = 0
     for window in windows(inputs, lambda fields: CHARACTERS * sum(map(len, fields.ids))):
         cut.latest.clear()
@@ -126,7 +111,7 @@ def passages(
             with about(f"texts[{index}]"):
                 made.append(Passage(fields, tokenizer, limit, policy))
             cut.count(index, made[-1].lengths, made[-1].windows)
-        _run(made, engine, lanes)
+        _run(made, run, lanes)
         yield from made
         seen += len(window)
 
@@ -141,13 +126,13 @@ def texts(inputs: Iterable[Sequence[str]], tokenizer: Tokenizer) -> Iterator[Tex
             yield Text.of(fields, tokenizer)
 
 
-def _run(group: Sequence[Passage], engine: TokenEngine, lanes: Lanes) -> None:
+def _run(group: Sequence[Passage], run: TokenRun, lanes: Lanes) -> None:
     readings = [reading for passage in group for reading in passage.readings]
     out: list[tuple[Rows, Rows]] = [(np.empty(0), np.empty(0))] * len(readings)
     groups = list(lanes.groups([len(reading.ids) for reading in readings]))
     chosen = ([readings[index] for index in group] for group in groups)
-    batches = (collate([example(reading.ids, reading.segments) for reading in own], Packed) for own in chosen)
-    for indices, made in zip(groups, lanes.map(engine, batches), strict=True):
+    examples = ([example(reading.ids, reading.segments) for reading in own] for own in chosen)
+    for indices, made in zip(groups, run(examples, len(groups)), strict=True):
         for index, rows in zip(indices, made, strict=True):
             out[index] = rows[readings[index].of(-1)], rows[0]
     rows_of = iter(out)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bertkit.batch import Batch, Example, Packed, collate
+from bertkit.batch import Example
 from bertkit.errors import BertkitError, about
 from bertkit.runtime.lanes import Lanes
 from bertkit.text import Tokenizer
@@ -24,8 +24,8 @@ from bertkit.text.window import FIRST, MOST, windows
 Rows = np.ndarray[Any, np.dtype[Any]]
 Given = str | tuple[str, ...]
 """a text, or the fields of one input, such as a pair"""
-Engine = Callable[[Batch], Rows]
-"""A batch in, one row per example out, in the order of the examples."""
+Run = Callable[[Iterable[list[Example]], int], Iterator[Rows]]
+"""Groups of examples and how many -> one row per example for each group, in their order."""
 Join = Callable[[Rows, Rows], Rows]
 """The rows of a text's chunks [C, ...] and how many tokens each has [C] -> the row of the text [...]."""
 
@@ -33,13 +33,13 @@ Join = Callable[[Rows, Rows], Rows]
 def stream(
     texts: Iterable[Given],
     tokenizer: Tokenizer,
-    engine: Engine,
+    run: Run,
+    lanes: Lanes,
     join: Join,
     limit: int,
     policy: Policy,
     cut: Cut,
     progress: Callable[[int], None] | None = None,
-    lanes: Lanes = Lanes(),  # noqa: B008 - frozen
 ) -> Iterator[Rows]:
     """One array of rows for each window of texts. `progress` hears how many texts each batch finished.
 
@@ -52,7 +52,7 @@ def stream(
         cut.latest.clear()
         chunks = [_chunks(ids, tokenizer, limit, policy, cut, seen + place) for place, ids in enumerate(encoded)]
         seen += len(window)
-        yield _joined(_run(chunks, tokenizer, engine, progress, lanes), chunks, join)
+        yield _joined(_run(chunks, tokenizer, run, lanes, progress), chunks, join)
 
 
 def checked(texts: Iterable[Given]) -> Iterator[tuple[str, ...]]:
@@ -116,17 +116,17 @@ def _chunks(
 def _run(
     chunks: list[list[_Chunk]],
     tokenizer: Tokenizer,
-    engine: Engine,
-    progress: Callable[[int], None] | None,
+    run: Run,
     lanes: Lanes,
+    progress: Callable[[int], None] | None,
 ) -> Rows:
     """A row for each chunk, text after text."""
     rows = [chunk for parts in chunks for chunk in parts]
     texts = [int(number == 0) for parts in chunks for number in range(len(parts))]  # a text counts once
     out: Rows | None = None
     groups = list(lanes.groups([chunk.length for chunk in rows]))
-    batches = (collate([example(*rows[index].read(tokenizer)) for index in group], Packed) for group in groups)
-    for indices, made in zip(groups, lanes.map(engine, batches), strict=True):
+    examples = ([example(*rows[index].read(tokenizer)) for index in group] for group in groups)
+    for indices, made in zip(groups, run(examples, len(groups)), strict=True):
         if out is None:
             out = np.empty((len(rows), *made.shape[1:]), dtype=made.dtype)
         out[indices] = made

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pytest
 
-from bertkit.batch import Batch
+from bertkit.batch import Batch, Example, collate
 from bertkit.errors import BertkitError
 from bertkit.runtime import stream as streaming
+from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.npy import NpyWriter
 from bertkit.runtime.stream import Rows, stream
 from bertkit.text import Tokenizer, window
@@ -26,14 +27,17 @@ def counts(batch: Batch) -> np.ndarray:
 def streamed(
     texts: Iterable[str],
     tokenizer: Tokenizer,
-    engine: streaming.Engine,
+    engine: Callable[[Batch], Rows],
     limit: int = 512,
     policy: Policy = KeepHead(),  # noqa: B008 - frozen
     cut: Cut | None = None,
     join: streaming.Join = lambda rows, tokens: np.average(rows, axis=0, weights=tokens),
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Rows]:
-    return stream(texts, tokenizer, engine, join, limit, policy, cut or Cut(), progress)
+    def run(groups: Iterable[list[Example]], count: int) -> Iterator[Rows]:
+        return map(engine, map(collate, groups))
+
+    return stream(texts, tokenizer, run, Lanes(), join, limit, policy, cut or Cut(), progress)
 
 
 def test_results_come_in_the_order_of_the_texts(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,9 @@
+"""The engines by name. Each imports the library it is made of when it is built."""
+
+from __future__ import annotations
+
+from bertkit.runtime.engines.ctranslate2 import CTranslate2
+from bertkit.runtime.engines.eager import Eager
+from bertkit.runtime.engines.engine import Engine
+
+ENGINES: dict[str, type[Engine]] = {kind.name: kind for kind in (Eager, CTranslate2)}

@@ -1,0 +1,109 @@
+"""What an engine is: it computes the hidden states of a batch. Pools, heads and decoding follow in torch, whoever did.
+
+An engine says which encoders it takes before it is built (`refusal`), and is built from an encoder's weights as they
+are then. Batches are computed `workers` at a time, each on `threads` cores.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from bertkit import packages
+from bertkit.batch import Batch, Packed, Padded
+from bertkit.errors import BertkitError
+from bertkit.parts.encoder import Encoder
+from bertkit.parts.network import NetworkModule
+from bertkit.runtime.lanes import Lanes
+from bertkit.spec import Count, Spec
+
+FP32, INT8 = "fp32", "int8"
+PRECISIONS = (FP32, INT8)
+
+
+@dataclass(frozen=True)
+class Setup(Spec):
+    """How a network is run: by which engine, how exactly, and on how many cores.
+
+    >>> str(Setup("ctranslate2", "int8", workers=2))
+    'ctranslate2 int8, 2 × 1 thread'
+    """
+
+    engine: str = "torch"
+    precision: str = FP32
+    workers: Count = 1
+    """batches at a time"""
+    threads: Count = 1
+    """cores for each of them"""
+    tokens: Count = 1024
+    """of a batch, about"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.precision not in PRECISIONS:
+            raise BertkitError(f"precision is {self.precision!r}: give one of {', '.join(PRECISIONS)}")
+
+    def __str__(self) -> str:
+        return f"{self.engine} {self.precision}, {self.workers} × {self.threads} thread{'s' * (self.threads > 1)}"
+
+
+class Engine(ABC):
+    """One way to run a network's encoder."""
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+    """what must be installed"""
+    precisions: ClassVar[tuple[str, ...]] = PRECISIONS
+    layout: ClassVar[type[Padded] | type[Packed]] = Padded
+    """how it wants its batches"""
+
+    def __init__(self, network: NetworkModule, setup: Setup) -> None:
+        reason = self.refusal(network.spec.encoder) or self.absence()
+        if reason:
+            raise BertkitError(f"the engine {self.name} cannot run this model: {reason}")
+        if setup.precision not in self.precisions:
+            raise BertkitError(f"the engine {self.name} has {', '.join(self.precisions)}, not {setup.precision}")
+        self.setup = setup
+        self.lanes = Lanes(setup.workers, setup.tokens)
+
+    @classmethod
+    @abstractmethod
+    def refusal(cls, encoder: Encoder) -> str:
+        """Why it does not take such an encoder; empty where it does."""
+
+    @classmethod
+    def absence(cls) -> str:
+        """Why it cannot be used here; empty where it can."""
+        try:
+            packages.load(cls.package)
+        except ImportError:
+            return f"{cls.package} is not installed: pip install 'bertkit[engines]'"
+        except Exception as error:  # a broken installation may raise anything
+            return f"{cls.package} cannot be imported: {error}"
+        return ""
+
+    @abstractmethod
+    def hidden(self, batch: Batch) -> Tensor:
+        """The last hidden states [..., W] of a batch in this engine's layout, rows in the batch's own order.
+
+        Called from as many threads at a time as there are workers.
+        """
+
+    def _package(self) -> Any:
+        return packages.load(self.package)
+
+
+def weights(encoder: torch.nn.Module) -> dict[str, Any]:
+    """The encoder's parameters as float32 NumPy arrays by name, sharing memory where they can."""
+    return {name: value.detach().cpu().float().numpy() for name, value in encoder.state_dict().items()}
+
+
+def mask_of(batch: Batch) -> Tensor:
+    """Which places of a padded batch hold tokens, [B, L]."""
+    assert isinstance(batch.layout, Padded), "only padded batches have a mask"
+    ids = batch.tokens["ids"]
+    return torch.ones_like(ids, dtype=torch.bool) if batch.layout.mask is None else batch.layout.mask

@@ -1,0 +1,97 @@
+"""A network on its engines: one for a batch that comes alone, one for many; each built when it is first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from bertkit.batch import Batch, Example, collate
+from bertkit.errors import look_up
+from bertkit.parts.network import NetworkModule
+from bertkit.runtime.engines import ENGINES
+from bertkit.runtime.engines.engine import Engine, Setup
+from bertkit.runtime.lanes import Lanes
+from bertkit.runtime.stream import Rows
+
+Hidden = Callable[[Batch], Tensor]
+"""a batch -> its last hidden states [..., W]"""
+Function = Callable[[Hidden, Batch], Tensor]
+"""what is made of a batch, whoever computes its hidden states"""
+Result = TypeVar("Result")
+
+
+class Runner:
+    """Runs functions of batches. Who changes weights need not tell: engines that hold a copy are then built anew."""
+
+    def __init__(self, network: NetworkModule, single: Setup, bulk: Setup) -> None:
+        self.network, self.single, self.bulk = network, single, bulk
+        self._built: dict[Setup, tuple[int, Engine]] = {}
+        self._building = threading.Lock()
+
+    @classmethod
+    def of_torch(cls, network: NetworkModule) -> Runner:
+        """torch, with a batch on each core."""
+        lanes = Lanes.on(next(network.parameters()).device)
+        setup = Setup("torch", workers=lanes.count, tokens=lanes.tokens)
+        return cls(network, setup, setup)
+
+    @property
+    def lanes(self) -> Lanes:
+        """How texts are put together."""
+        return Lanes(self.bulk.workers, self.bulk.tokens)
+
+    def engine(self, batches: int) -> Engine:
+        """For so many batches."""
+        setup = self.single if batches < 2 else self.bulk
+        with self._building:
+            version, engine = self._built.get(setup, (-1, None))
+            now = _version(self.network)
+            if engine is None or (version != now and engine.name != "torch"):
+                engine = look_up("engine", setup.engine, ENGINES)(self.network, setup)
+                self._built[setup] = now, engine
+        return engine
+
+    def rows(self, function: Function, groups: Iterable[list[Example]], count: int) -> Iterator[Rows]:
+        """What `function` makes of each of `count` groups, [B, ...], in the order of its examples."""
+        return self._map(function, groups, count, _by_row)
+
+    def tokens(self, function: Function, groups: Iterable[list[Example]], count: int) -> Iterator[list[Rows]]:
+        """The same for values per token: [tokens, ...] for each example of each group."""
+        return self._map(function, groups, count, _by_token)
+
+    def _map(
+        self,
+        function: Function,
+        groups: Iterable[list[Example]],
+        count: int,
+        told: Callable[[Tensor, Batch], Result],
+    ) -> Iterator[Result]:
+        engine, device = self.engine(count), next(self.network.parameters()).device
+
+        @torch.inference_mode()
+        def run(batch: Batch) -> Result:
+            moved = batch.to(device)
+            with self.network.evaluating():
+                return told(function(engine.hidden, moved), moved)
+
+        return engine.lanes.map(run, (collate(group, engine.layout) for group in groups))
+
+
+def _by_row(made: Tensor, batch: Batch) -> Rows:
+    rows: Rows = batch.restore(made).float().cpu().numpy()
+    return rows
+
+
+def _by_token(made: Tensor, batch: Batch) -> list[Rows]:
+    padded = batch.restore(batch.layout.to_padded(made)).float().cpu().numpy()  # [B, L, C]
+    lengths = batch.restore(batch.layout.to_padded(torch.ones_like(batch.tokens["ids"]))).sum(1)  # [B]
+    return [rows[:length] for rows, length in zip(padded, lengths.tolist(), strict=True)]
+
+
+def _version(network: NetworkModule) -> int:
+    """A number that grows with every change of a weight that torch hears of."""
+    return sum(0 if value.is_inference() else value._version for value in network.parameters())
