@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from bertkit.machine import processor
+
 SIDE = 1024
 """rows and columns of the matrices that measure the peak: large enough to hide the start, small enough for the cache"""
 
@@ -17,22 +19,13 @@ SIDE = 1024
 def description(threads: int) -> dict[str, str | int]:
     """What a reader needs to place the numbers; no names of hosts, no paths."""
     return {
-        "cpu": _model(),
+        "cpu": processor(),
         "cores": os.cpu_count() or 0,
         "threads": threads,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
     }
-
-
-def _model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
 
 
 def peak(threads: int, seconds: float = 0.4) -> float:

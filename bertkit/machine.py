@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def cores(root: Path = ROOT) -> int:
     seen = len(known(0)) if known else os.cpu_count() or 1
     shares = [math.ceil(quota / period) for quota, period in _quotas(root) if quota > 0 and period > 0]
     return max(1, min([seen, *shares]))
+
+
+def processor(root: Path = ROOT) -> str:
+    """The processor by its name, as far as the system tells."""
+    named = (line.partition(":")[2].strip() for line in _lines(root / "proc" / "cpuinfo") if "model name" in line)
+    return next(named, platform.processor() or platform.machine())
 
 
 def memory(root: Path = ROOT) -> tuple[int, int] | None:

@@ -27,6 +27,8 @@ from bertkit.parts.network import Network, NetworkModule
 from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
+from bertkit.runtime.choose import AUTO, choose
+from bertkit.runtime.engines.engine import FP32
 from bertkit.runtime.passage import Fields, Passage, Text, passages
 from bertkit.runtime.passage import texts as read_texts
 from bertkit.runtime.runner import Hidden, Runner
@@ -158,6 +160,21 @@ class Model:
         """What computes: torch, unless `use` chose another engine."""
         return self._runner or Runner.of_torch(self.network)
 
+    def use(self, engine: str = AUTO, precision: str = FP32, batch_invariant: bool = False) -> Model:
+        """Choose what computes for `embed`, `tag`, `answer` and fine-tuned answers; returns the model.
+
+        `engine` is torch, ctranslate2, onnx or openvino, each as fast as it was measured to be, or auto: what `bertkit
+        tune` found to be fastest for such a network on this machine, torch where nothing was measured. With
+        `batch_invariant` the vector of a text does not depend on its neighbours, to the bit: each is computed alone.
+
+        >>> import bertkit
+        >>> bertkit.load("minilm").use("torch", batch_invariant=True).embed("a cat").shape
+        (384,)
+        """
+        runner = choose(self.network, engine, precision)
+        self._runner = (runner or Runner.of_torch(self.network)).alone() if batch_invariant else runner
+        return self
+
     @property
     def encoder(self) -> EncoderModule:
         """Batch -> hidden states; `encoder.steps(batch)` gives those of every layer."""
@@ -168,7 +185,8 @@ class Model:
         return self.encoder.embed.tokens.weight.device
 
     def to(self, device: torch.device | str) -> Model:
-        """Move the network, in place."""
+        """Move the network, in place. Beyond a CPU torch computes."""
+        self._runner = None if torch.device(device).type != "cpu" else self._runner
         self.network.to(device)
         self.dense.to(device)
         return self
@@ -492,10 +510,10 @@ def _require_many(texts: object) -> None:
         )
 
 
-def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None = None) -> Model:
+def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None = None, engine: str = AUTO) -> Model:
     """Open a model: a directory, an alias (`minilm`), or a Hugging Face name, from the local cache first.
 
-    `heads` chooses the heads of the network; without it, all that the files hold are taken.
+    `heads` chooses the heads of the network; without it, all that the files hold are taken. `engine` as in `Model.use`.
     """
     if not isinstance(name_or_path, (str, os.PathLike)) or not os.fspath(name_or_path):
         raise BertkitError(f"{name_or_path!r} is no model: give a directory, an alias such as 'minilm', or a name")
@@ -514,7 +532,7 @@ def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None 
     report = model.report
     noted = report and (report.left or report.new)
     log.log(logging.WARNING if noted else logging.INFO, "%s: %s", name, report)
-    return model
+    return model.use(engine)
 
 
 def open_directory(path: Path, heads: Mapping[str, Head] | None = None) -> Model:

@@ -1,6 +1,8 @@
 """Fixtures that several rooms share."""
 
+import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,9 @@ def tokenizer() -> Tokenizer:
     words = "the cat dog sat on a mat play ##ing ##ed un ##able runs fast slow house . , ! 猫 狗 坐"
     return Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words.split()])
 
+
+# what somebody measured here before must not choose the engines of tests
+os.environ["BERTKIT_CACHE"] = tempfile.mkdtemp(prefix="bertkit-tests-")
 
 # the same cases in every run of `make test`: a failure there is a change, not luck. `make proofs` draws new ones
 settings.register_profile("same", derandomize=True, deadline=None)

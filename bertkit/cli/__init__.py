@@ -25,6 +25,7 @@ from bertkit.cli import (
     report,
     score,
     tokenize,
+    tune,
     vocab,
 )
 from bertkit.errors import BertkitError
@@ -59,7 +60,21 @@ def _options(
     logger.setLevel(logging.INFO)
 
 
-for command in (info, tokenize, lengths, embed, fill, pretrain, finetune, evaluate, predict, report, convert, doctor):
+for command in (
+    info,
+    tokenize,
+    lengths,
+    embed,
+    fill,
+    pretrain,
+    finetune,
+    evaluate,
+    predict,
+    tune,
+    report,
+    convert,
+    doctor,
+):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 
 app.add_typer(vocab.app, name="vocab")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bertkit.cli.arguments import Json
+from bertkit.cli.engines import BatchInvariant, Engine
 from bertkit.cli.finetune import OnError
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import facts
@@ -21,6 +22,8 @@ def run(
     model: Finetuned,
     data: Annotated[Path, typer.Option(metavar="FILE", help="Rows with the same columns and labels.")],
     on_error: Annotated[OnError, typer.Option(help="Rows that cannot be scored: stop, or skip them.")] = OnError.STOP,
+    engine: Engine = "auto",
+    batch_invariant: BatchInvariant = False,
     as_json: Json = False,
 ) -> None:
     """Score a fine-tuned model on a file, in bounded memory.
@@ -31,6 +34,7 @@ def run(
     from bertkit.tasks.finetuned import Finetuned as Opened
 
     opened = Opened.load(model)
+    opened.model.use(engine, batch_invariant=batch_invariant)
     with counting("examining", None) as (_, advance):
         result = opened.evaluate(data, on_error.value, advance)
     if as_json:

@@ -29,6 +29,11 @@ class Lanes:
     count: int = 1
     tokens: int = 2048
 
+    @property
+    def alone(self) -> bool:
+        """Whether each text has a batch of its own, computed the same way whatever comes before and after it."""
+        return self.tokens == 1
+
     @classmethod
     def on(cls, device: torch.device) -> Lanes:
         """One for each of torch's threads on a CPU; other devices share the work of one batch themselves."""
@@ -41,6 +46,8 @@ class Lanes:
 
         >>> list(Lanes(2, tokens=9).groups([3, 9, 4, 2]))
         [[1], [2, 0, 3]]
+        >>> list(Lanes(2, tokens=1).groups([3, 9, 4, 2]))
+        [[1], [2], [0], [3]]
         """
         total = sum(lengths)
         rounds = ceil(total / (self.count * self.tokens))
@@ -60,7 +67,7 @@ class Lanes:
         """The function of each batch, in order; a single batch has all cores. A few batches are read ahead."""
         rest = iter(batches)
         first = list(islice(rest, self.count))
-        if len(first) < 2:
+        if not first or (len(first) < 2 and not self.alone):
             yield from map(function, chain(first, rest))
             return
         _keep_freed_memory()

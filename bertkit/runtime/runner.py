@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -38,6 +39,11 @@ class Runner:
         lanes = Lanes.on(next(network.parameters()).device)
         setup = Setup("torch", workers=lanes.count, tokens=lanes.tokens)
         return cls(network, setup, setup)
+
+    def alone(self) -> Runner:
+        """The same, each text in a batch of its own: what it gives for a text depends on nothing but the text."""
+        setup = replace(self.bulk, tokens=1)
+        return Runner(self.network, setup, setup)
 
     @property
     def lanes(self) -> Lanes:

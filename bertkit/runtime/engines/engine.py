@@ -62,13 +62,18 @@ class Engine(ABC):
     """how it wants its batches"""
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
-        reason = self.refusal(network.spec.encoder) or self.absence()
-        if reason:
-            raise BertkitError(f"the engine {self.name} cannot run this model: {reason}")
-        if setup.precision not in self.precisions:
-            raise BertkitError(f"the engine {self.name} has {', '.join(self.precisions)}, not {setup.precision}")
+        self.require(network.spec.encoder, setup.precision)
         self.setup = setup
         self.lanes = Lanes(setup.workers, setup.tokens)
+
+    @classmethod
+    def require(cls, encoder: Encoder, precision: str) -> None:
+        """Raise where it cannot run such an encoder here."""
+        reason = cls.refusal(encoder) or cls.absence()
+        if reason:
+            raise BertkitError(f"the engine {cls.name} cannot run this model: {reason}")
+        if precision not in cls.precisions:
+            raise BertkitError(f"the engine {cls.name} has {', '.join(cls.precisions)}, not {precision}")
 
     @classmethod
     @abstractmethod

@@ -1,0 +1,129 @@
+"""Engines are chosen by what was measured, never take more cores than there are, and what is damaged is no obstacle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import bertkit
+from bertkit.errors import BertkitError
+from bertkit.runtime import tune
+from bertkit.runtime.choose import choose
+from bertkit.runtime.engines import ENGINES
+from bertkit.runtime.engines.engine import Setup
+from bertkit.runtime.runner import Runner
+from bertkit.runtime.tune import Choice, Measured, Trial
+from bertkit.text import Tokenizer
+
+TEXTS = ["the cat sat on a mat", "a dog", "the slow dog runs fast , the cat sat .", "猫 坐", "", "house " * 60]
+
+
+@pytest.fixture
+def model(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bertkit.Model:
+    monkeypatch.setenv("BERTKIT_CACHE", str(tmp_path / "cache"))
+    made = bertkit.create("bert-tiny", tokenizer, seed=0)
+    for parameter in made.network.parameters():
+        torch.nn.init.normal_(parameter, std=0.15)
+    return made
+
+
+def test_the_fastest_is_chosen_for_one_and_for_many() -> None:
+    slow, bulk, single = (Setup("torch", workers=number) for number in (1, 2, 3))
+    trials = [Trial(slow, 3.0, 3.0), Trial(bulk, 1.0, 2.0), Trial(single, 2.0, 1.0), Trial(Setup("x"), reason="absent")]
+    assert Choice.of(trials) == Choice(single, bulk)
+    assert Measured(tuple(trials), 1).choice("x") is None
+    assert Measured(tuple(trials), 1).choice(precision="int8") is None
+
+
+def test_no_setup_takes_more_cores_than_there_are(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cores in (1, 2, 3, 8):
+        monkeypatch.setattr(tune, "cores", lambda cores=cores: cores)
+        setups = [setup for setup, reason in tune.candidates(model.network) if not reason]
+        assert setups
+        assert all(setup.workers * setup.threads <= cores for setup in setups)
+
+
+def test_what_was_measured_is_remembered_for_every_network_of_the_shape(
+    model: bertkit.Model, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune, "BULK", 300)
+    monkeypatch.setattr(tune, "SECONDS", 0.0)
+    assert tune.remembered(model.network) is None
+    heard: list[Trial] = []
+    found = tune.tune(model.network, tell=heard.append)
+    assert found.trials == tuple(heard)
+    assert {trial.setup.engine for trial in heard} == set(ENGINES)
+    assert any(trial.setup.engine == "torch" and 0 < trial.single < 60 for trial in heard)
+    assert tune.remembered(bertkit.create("bert-tiny", tokenizer, seed=1).network) == found
+    assert tune.remembered(bertkit.create("bert-mini", tokenizer, seed=1).network) is None
+    (kept,) = (tune.home() / "engines").iterdir()
+    for damaged in (b"", b"{", b"[]", json.dumps({"trials": [{"setup": {"part": "Mean"}}], "tokens": 1}).encode()):
+        kept.write_bytes(damaged)
+        assert tune.remembered(model.network) is None
+
+
+def test_auto_is_torch_until_something_was_measured(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose(model.network, "auto") is None
+    setup = Setup("torch", workers=1)
+    monkeypatch.setattr(tune, "remembered", lambda network, precision: Measured((Trial(setup, 1.0, 1.0),), 1))
+    chosen = choose(model.network, "auto")
+    assert chosen is not None
+    assert chosen.single == chosen.bulk == setup
+
+
+def test_a_name_that_is_no_engine_is_told(model: bertkit.Model) -> None:
+    with pytest.raises(BertkitError, match="unknown engine 'toch': did you mean 'torch'"):
+        model.use("toch")
+
+
+def test_an_engine_that_fails_is_a_row_with_its_reason(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: object, *given: object) -> None:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(tune, "BULK", 300)
+    monkeypatch.setattr(tune, "SECONDS", 0.0)
+    monkeypatch.setattr(ENGINES["ctranslate2"], "__init__", fails)
+    monkeypatch.setattr(ENGINES["ctranslate2"], "absence", lambda: "")
+    rows = [trial for trial in tune.tune(model.network).trials if trial.setup.engine == "ctranslate2"]
+    assert {row.reason for row in rows} == {"RuntimeError: no such instruction"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_neighbours_change_no_bit_of_a_vector(model: bertkit.Model, engine: str) -> None:
+    reason = ENGINES[engine].absence()
+    if reason:
+        pytest.skip(reason)
+    model.use(engine, batch_invariant=True)
+    together = model.embed(TEXTS)
+    for order in np.random.default_rng(0).permuted(np.tile(np.arange(len(TEXTS)), (3, 1)), axis=1):
+        assert np.array_equal(model.embed([TEXTS[place] for place in order]), together[order])
+    for text, row in zip(TEXTS, together, strict=True):
+        assert np.array_equal(model.embed(text), row)
+        assert np.array_equal(model.embed([text, text])[1], row)
+    assert np.abs(together - model.use("torch").embed(TEXTS)).max() < 1e-4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_weights_that_change_count_at_once(model: bertkit.Model, engine: str) -> None:
+    reason = ENGINES[engine].absence()
+    if reason:
+        pytest.skip(reason)
+    model.use(engine)
+    before = model.embed(TEXTS)
+    with torch.no_grad():
+        for parameter in model.network.parameters():
+            parameter.mul_(0.5)
+    after = model.embed(TEXTS)
+    assert np.abs(after - before).max() > 0.01
+    assert np.abs(after - model.use("torch").embed(TEXTS)).max() < 1e-4
+
+
+def test_pools_of_other_layers_are_torchs(model: bertkit.Model) -> None:
+    expected = model.embed(TEXTS, pool="first-last")
+    setup = Setup("no such engine")
+    model._runner = Runner(model.network, setup, setup)
+    assert np.array_equal(model.embed(TEXTS, pool="first-last"), expected)
