@@ -28,7 +28,7 @@ from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.choose import AUTO, choose
-from bertkit.runtime.engines.engine import FP32
+from bertkit.runtime.engines.engine import FP32, INT8
 from bertkit.runtime.passage import Fields, Passage, Text, passages
 from bertkit.runtime.passage import texts as read_texts
 from bertkit.runtime.runner import Hidden, Runner
@@ -41,6 +41,7 @@ from bertkit.text.prompt import Prompted
 from bertkit.text.truncate import Chunk, Cut, Policy
 from bertkit.weights import directory, find, folder, google, sentence
 from bertkit.weights.directory import Report
+from bertkit.weights.int8 import Quantization
 from bertkit.weights.sentence import Sentence
 
 ENDLESS = 2**24
@@ -160,18 +161,22 @@ class Model:
         """What computes: torch, unless `use` chose another engine."""
         return self._runner or Runner.of_torch(self.network)
 
-    def use(self, engine: str = AUTO, precision: str = FP32, batch_invariant: bool = False) -> Model:
+    def use(self, engine: str = AUTO, precision: str | None = None, batch_invariant: bool = False) -> Model:
         """Choose what computes for `embed`, `tag`, `answer` and fine-tuned answers; returns the model.
 
         `engine` is torch, ctranslate2, onnx or openvino, each as fast as it was measured to be, or auto: what `bertkit
-        tune` found to be fastest for such a network on this machine, torch where nothing was measured. With
-        `batch_invariant` the vector of a text does not depend on its neighbours, to the bit: each is computed alone.
+        tune` found to be fastest for such a network on this machine, torch where nothing was measured. `precision` is
+        fp32 or int8, if not given the model's own: int8 where `bertkit quantize` made it. With `batch_invariant` the
+        vector of a text does not depend on its neighbours, to the bit: each is computed alone.
 
         >>> import bertkit
         >>> bertkit.load("minilm").use("torch", batch_invariant=True).embed("a cat").shape
         (384,)
         """
-        runner = choose(self.network, engine, precision)
+        quantized = Quantization.of(self.config)
+        precision = precision or (INT8 if quantized else FP32)
+        whole = quantized or Quantization(engine="")
+        runner = choose(self.network, engine, precision, whole.kept, whole.engine)
         self._runner = (runner or Runner.of_torch(self.network)).alone() if batch_invariant else runner
         return self
 

@@ -22,6 +22,7 @@ from bertkit.cli import (
     lengths,
     predict,
     pretrain,
+    quantize,
     report,
     score,
     tokenize,
@@ -61,19 +62,8 @@ def _options(
 
 
 for command in (
-    info,
-    tokenize,
-    lengths,
-    embed,
-    fill,
-    pretrain,
-    finetune,
-    evaluate,
-    predict,
-    tune,
-    report,
-    convert,
-    doctor,
+    *(info, tokenize, lengths, embed, fill, pretrain, finetune, evaluate, predict),
+    *(tune, quantize, report, convert, doctor),
 ):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 

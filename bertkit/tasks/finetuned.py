@@ -105,8 +105,14 @@ class Finetuned:
             model.limit = told["limit"]
         return cls(model, task, layout, policy, home, told)
 
-    def save(self, path: str | os.PathLike[str], card: str, overwrite: bool = False) -> Path:
-        """Write it; whole or not at all."""
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        card: str,
+        overwrite: bool = False,
+        beside: Mapping[str, str] | None = None,
+    ) -> Path:
+        """Write it; whole or not at all. `beside` are further files of text, by name."""
         told = {
             **self.facts,
             "bertkit": bertkit.__version__,
@@ -119,7 +125,7 @@ class Finetuned:
         # how sentences become vectors is no part of it
         model = Model(self.model.network, self.model.tokenizer, None, self.model.config)
         with model.network.evaluating():
-            return model.save(path, overwrite, beside={TASK: text + "\n", CARD: card})
+            return model.save(path, overwrite, beside={TASK: text + "\n", CARD: card, **(beside or {})})
 
     def predict(self, inputs: Iterable[Given], cut: Cut | None = None) -> list[Any]:
         """What it says of texts, of pairs (tuples) or of objects with the task's own names."""

@@ -18,8 +18,10 @@ from bertkit.family.contract import ALONE, Family
 from bertkit.parts.heads import Head
 from bertkit.parts.init import draw
 from bertkit.parts.network import Network, NetworkModule
+from bertkit.weights import int8
 from bertkit.weights import tensors as files
 from bertkit.weights.bundle import INDEX
+from bertkit.weights.int8 import Quantization
 from bertkit.weights.tensors import Tensors, read_json
 
 CONFIG = "config.json"
@@ -100,6 +102,8 @@ def load(source: Source, heads: Mapping[str, Head] | None = None) -> tuple[Netwo
         if not name.startswith("heads.") or name.split(".")[1] in taken:
             _fill(network, name, [tensors.read(part) for part in parts])
     left = (*(name for name in whole.heads if name not in taken), *strangers)
+    if heads is not None:  # who chooses heads will learn, and what was learned is not rounded by itself
+        config = {key: value for key, value in config.items() if key != int8.CONFIG}
     return network.eval(), config, Report(tuple(taken), left, new)
 
 
@@ -155,21 +159,28 @@ def _sources(
 def write(network: NetworkModule, config: Mapping[str, Any], directory: Path, shard_bytes: int = SHARD_BYTES) -> None:
     """config.json and safetensors, as Hugging Face's classes write and read them."""
     family = family_of(config.get("model_type", "bert"))
+    quantization = Quantization.of(config)
     kept = {key: value for key, value in config.items() if key not in _NOT_KEPT}
+    if quantization:
+        kept[int8.CONFIG] = quantization.told()
     dtype = str(network.encoder.embed.tokens.weight.dtype).removeprefix("torch.")
     written = {**kept, **family.config(network.spec), "dtype": dtype}
     text = json.dumps(written, indent=2, sort_keys=True, ensure_ascii=False)
     (directory / CONFIG).write_text(text + "\n", encoding="utf-8")
-    files.write(foreign(network, family), directory, shard_bytes)
+    files.write(foreign(network, family, quantization), directory, shard_bytes)
 
 
-def foreign(network: NetworkModule, family: Family) -> dict[str, Tensor]:
-    """Our parameters under foreign names; matrices that we keep as one are taken apart."""
+def foreign(network: NetworkModule, family: Family, quantization: Quantization | None = None) -> dict[str, Tensor]:
+    """Our parameters under foreign names; matrices that we keep as one are taken apart, and quantised if asked."""
     names = family.dialect.names(network.spec)
     out: dict[str, Tensor] = {}
     for name, parameter in network.named_parameters():
         theirs = [family.dialect.spell(network.spec, part) for part in names.foreign(name)]
-        out |= dict(zip(theirs, parameter.detach().cpu().chunk(len(theirs)), strict=True))
+        for their, part in zip(theirs, parameter.detach().cpu().chunk(len(theirs)), strict=True):
+            if quantization and quantization.takes(name, parameter):
+                out[their], out[their + int8.SCALE] = int8.quantized(part)
+            else:
+                out[their] = part
     return out
 
 

@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from bertkit.errors import BertkitError
+from bertkit.weights import int8
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"
@@ -46,7 +47,7 @@ class Tensors:
 
     @property
     def names(self) -> Iterable[str]:
-        return self._files.keys()
+        return [name for name in self._files if not self._is_scale(name)]
 
     def where(self, name: str) -> Path:
         """The file that holds a tensor."""
@@ -57,12 +58,23 @@ class Tensors:
 
     def read(self, name: str) -> Tensor:
         tensor = self._files[name].read(name)
+        if tensor.dtype == torch.int8 and name + int8.SCALE in self._files:
+            return int8.restored(tensor, self._scale(name, len(tensor)))
         if tensor.dtype not in _KINDS:
             raise BertkitError(
-                f"{self.where(name)}: {name} holds {tensor.dtype} numbers, not weights. "
-                "Quantised files are not read; use the model they were made from"
+                f"{self.where(name)}: {name} holds {tensor.dtype} numbers, not weights, and there is no "
+                f"{name + int8.SCALE} beside it. Use the model it was made from"
             )
         return tensor.to(torch.float32, copy=True)  # a copy: the file may be replaced while the model lives
+
+    def _is_scale(self, name: str) -> bool:
+        return name.endswith(int8.SCALE) and name.removesuffix(int8.SCALE) in self._files
+
+    def _scale(self, name: str, rows: int) -> Tensor:
+        scale = self._files[name + int8.SCALE].read(name + int8.SCALE)
+        if scale.dtype not in _KINDS or scale.numel() != rows:
+            raise BertkitError(f"{self.where(name)}: {name} has {rows} rows, but not as many scales: {_AGAIN}")
+        return scale
 
 
 class File:

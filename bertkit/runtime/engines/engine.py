@@ -41,6 +41,8 @@ class Setup(Spec):
     """cores for each of them"""
     tokens: Count = 1024
     """of a batch, about"""
+    kept: tuple[str, ...] = ()
+    """matrices of an int8 network that stay in fp32, by the names of its modules"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,11 +60,15 @@ class Engine(ABC):
     package: ClassVar[str]
     """what must be installed"""
     precisions: ClassVar[tuple[str, ...]] = PRECISIONS
+    keeps: ClassVar[bool] = False
+    """whether some matrices of an int8 network can stay in fp32"""
     layout: ClassVar[type[Padded] | type[Packed]] = Padded
     """how it wants its batches"""
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         self.require(network.spec.encoder, setup.precision)
+        if setup.kept and not self.keeps:
+            raise BertkitError(f"the engine {self.name} keeps no matrix in fp32: take another, or quantise all of them")
         self.setup = setup
         self.lanes = Lanes(setup.workers, setup.tokens)
 
@@ -103,8 +109,8 @@ class Engine(ABC):
 
 
 def weights(encoder: torch.nn.Module) -> dict[str, Any]:
-    """The encoder's parameters as float32 NumPy arrays by name, sharing memory where they can."""
-    return {name: value.detach().cpu().float().numpy() for name, value in encoder.state_dict().items()}
+    """The encoder's parameters as float32 NumPy arrays by name; copies, for some libraries write over what they get."""
+    return {name: value.detach().cpu().float().numpy().copy() for name, value in encoder.state_dict().items()}
 
 
 def mask_of(batch: Batch) -> Tensor:

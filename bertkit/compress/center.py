@@ -1,0 +1,73 @@
+"""Centred states: a network rewritten so that what is quantised has its middle at zero; in fp32 it says the same.
+
+A few dimensions of BERT's hidden states are far from zero for every token. Whole numbers that must reach so far are
+coarse for all other dimensions. So what a norm gives is moved by a fixed vector, which is added back where it is read:
+in the biases of the matrices that multiply it, and in the bias that is summed with it on the way around the block.
+Values are moved in the same way: attention mixes them with shares that sum to 1, and so moves them all alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from bertkit.batch import Batch
+from bertkit.parts.attention import AttentionModule
+from bertkit.parts.feed import FeedModule
+from bertkit.parts.network import NetworkModule
+
+LOW, HIGH = 0.01, 0.99
+"""quantiles whose mean is the middle: the few tokens beyond them do not decide"""
+
+
+@torch.no_grad()
+def center(network: NetworkModule, batches: Iterable[Batch]) -> bool:
+    """Rewrite a network in place, by the middles that some texts have; False where its blocks are shared.
+
+    Memory holds what every block multiplies, so that a few thousand tokens are enough and as many as it should be.
+    """
+    steps = network.spec.encoder.order
+    if list(steps) != [(step, step) for step in range(len(steps))]:
+        return False  # what leaves the last layer must stay where it is, and so all that leaves a shared one
+    encoder = network.encoder
+    blocks = cast("list[tuple[AttentionModule, FeedModule]]", list(zip(encoder.attentions, encoder.feeds, strict=True)))
+    middles = _middles(network, [part for one, two in blocks for part in (one.qkv, one.out, two.up)], batches)
+    before = encoder.embed.norm if isinstance(encoder.embed.widen, nn.Identity) else encoder.embed.widen
+    for attention, feed in blocks:
+        values = middles[attention.out]
+        _move(before, middles[attention.qkv], attention.qkv, attention.out)
+        attention.qkv.bias[-len(values) :].sub_(values)
+        attention.out.bias.add_(attention.out.weight @ values)
+        _move(attention.norm, middles[feed.up], feed.up, feed.down)
+        before = feed.norm
+    return True
+
+
+def _move(norm: nn.Module, middle: Tensor, reader: nn.Linear, around: nn.Linear) -> None:
+    """Take a vector [W] from what a norm gives, and give it back to who reads that and to the sum behind the block."""
+    assert isinstance(norm.bias, Tensor)
+    norm.bias.sub_(middle)
+    reader.bias.add_(reader.weight @ middle)
+    around.bias.add_(middle)
+
+
+def _middles(network: NetworkModule, readers: Sequence[nn.Module], batches: Iterable[Batch]) -> dict[nn.Module, Tensor]:
+    """Of what each matrix multiplies, over all tokens: [W]."""
+    seen: dict[nn.Module, list[Tensor]] = {reader: [] for reader in readers}
+
+    def see(module: nn.Module, given: tuple[Any, ...]) -> None:
+        seen[module].append(given[0].flatten(0, -2))
+
+    hooks = [reader.register_forward_pre_hook(see) for reader in readers]
+    try:
+        with network.evaluating():
+            for batch in batches:
+                network(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    ends = torch.tensor([LOW, HIGH])
+    return {reader: torch.cat(rows).quantile(ends, 0).mean(0) for reader, rows in seen.items()}
