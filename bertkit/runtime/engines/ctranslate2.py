@@ -48,7 +48,8 @@ class CTranslate2(Engine):
 
     @classmethod
     def refusal(cls, encoder: Encoder) -> str:
-        epsilons = {part.epsilon for part in (encoder.embed, *encoder.attentions, *encoder.feeds)}
+        epsilons = {encoder.embed.epsilon}
+        epsilons |= {each.epsilon for each in encoder.attentions} | {each.epsilon for each in encoder.feeds}
         heads = {(attention.heads, attention.head) for attention in encoder.attentions}
         activations = {feed.activation for feed in encoder.feeds}
         if encoder.embed.width != encoder.width:

@@ -57,6 +57,8 @@ class Engine(ABC):
     name: ClassVar[str]
     package: ClassVar[str]
     """what must be installed"""
+    besides: ClassVar[tuple[str, ...]] = ()
+    """what must be installed with it"""
     precisions: ClassVar[tuple[str, ...]] = PRECISIONS
     layout: ClassVar[type[Padded] | type[Packed]] = Padded
     """how it wants its batches"""
@@ -78,12 +80,13 @@ class Engine(ABC):
     @classmethod
     def absence(cls) -> str:
         """Why it cannot be used here; empty where it can."""
-        try:
-            packages.load(cls.package)
-        except ImportError:
-            return f"{cls.package} is not installed: pip install 'bertkit[engines]'"
-        except Exception as error:  # a broken installation may raise anything
-            return f"{cls.package} cannot be imported: {error}"
+        for package in (cls.package, *cls.besides):
+            try:
+                packages.load(package)
+            except ImportError:
+                return f"{package} is not installed: pip install 'bertkit[engines]'"
+            except Exception as error:  # a broken installation may raise anything
+                return f"{package} cannot be imported: {error}"
         return ""
 
     @abstractmethod
