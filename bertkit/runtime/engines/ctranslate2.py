@@ -76,7 +76,8 @@ def _model(network: NetworkModule) -> Any:
     """The encoder in CTranslate2's own words."""
     from ctranslate2.specs import common_spec, transformer_spec
 
-    spec, values = network.spec.encoder, weights(network.encoder)
+    spec = network.spec.encoder
+    values = {name: value.copy() for name, value in weights(network.encoder).items()}  # it quantises in place
     relative = isinstance(spec.place, nezha.FunctionalRelative)
     made = transformer_spec.TransformerEncoderSpec(
         len(spec.order),
