@@ -61,7 +61,7 @@ class Nodes:
     def constant(self, name: str, make: Callable[[], Array]) -> str:
         """What is always the same; made when it is first asked for."""
         if name not in self._constants:
-            self._constants[name] = np.ascontiguousarray(make())
+            self._constants[name] = np.asarray(make(), order="C")
         return name
 
     def number(self, value: float) -> str:

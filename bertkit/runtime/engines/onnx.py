@@ -22,7 +22,6 @@ class Onnx(Engine):
     """One session for all workers."""
 
     name, package, besides = "onnx", "onnxruntime", ("onnx",)
-    precisions = tuple(PRODUCTS)
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
