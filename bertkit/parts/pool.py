@@ -217,16 +217,20 @@ class PoolModule(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """[B, W], in the batch's own row order."""
-        encoder = self._network[0].encoder
-        count, layers = len(encoder.spec.order) + 1, self.spec.layers
+        layers = self.layers
+        states = {index: x for index, x in enumerate(self._network[0].encoder.steps(batch)) if index in layers}
+        return self.reduce([states[layer] for layer in layers], batch.layout)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Those it reads, counted from the embeddings' output, which is 0."""
+        count, layers = len(self._network[0].encoder.spec.order) + 1, self.spec.layers
         if not all(-count <= layer < count for layer in layers):
             raise BertkitError(
                 f"{self.spec} reads layers {', '.join(map(str, layers))}, "
                 f"but this model has 0 (its embeddings) to {count - 1}: choose a layer in that range"
             )
-        wanted = {layer % count for layer in layers}
-        states = {index: x for index, x in enumerate(encoder.steps(batch)) if index in wanted}
-        return self.reduce([states[layer % count] for layer in layers], batch.layout)
+        return tuple(layer % count for layer in layers)
 
     def reduce(self, states: Sequence[Tensor], layout: Layout) -> Tensor:
         return self.spec.reduce(states, layout)
