@@ -70,11 +70,11 @@ class Graph:
     def _encoder(self, spec: Encoder) -> list[str]:
         with self.nodes.part("embed"):
             states = [self.embed()]
-            hidden = self._hidden_keys()
+            padding = self._padding()
             place = PLACES[type(spec.place)](spec, self.nodes, self.length)
         for step, (attention, feed) in enumerate(spec.order):
             with self.nodes.part(f"step.{step}"):
-                seen = self.attention(states[-1], attention, hidden, place)
+                seen = self.attention(states[-1], attention, padding, place)
                 states.append(self.feed(seen, feed))
         return states
 
@@ -99,13 +99,13 @@ class Graph:
         rows = (first, nodes.add("Add", self.length, first))
         return nodes.add("Add", x, nodes.add("Slice", self.weight("encoder.embed.positions.weight"), *rows))  # + [L, E]
 
-    def _hidden_keys(self) -> str:
+    def _padding(self) -> str:
         """What is added to the logits: 0 for tokens, next to -∞ for padding, [B, 1, 1, L]."""
         tokens = self.nodes.add("Cast", self.mask, to=9)  # to bool
         added = self.nodes.add("Where", tokens, self.nodes.number(0.0), self.nodes.number(LOWEST))  # [B, L]
         return self.nodes.add("Unsqueeze", added, self.nodes.integers(1, 2))
 
-    def attention(self, x: str, number: int, hidden: str, place: Places) -> str:
+    def attention(self, x: str, number: int, padding: str, place: Places) -> str:
         """One block, [B, L, W] -> [B, L, W]."""
         spec, stem, add = self.spec.encoder.attentions[number], f"encoder.attentions.{number}", self.nodes.add
         heads = self.nodes.integers(0, 0, spec.heads, spec.head)
@@ -115,7 +115,7 @@ class Graph:
         q = add("Mul", q, self.nodes.number(1 / math.sqrt(spec.head)))
         k = add("Transpose", k, perm=[0, 2, 3, 1])  # [B, N, H, K]
         v = add("Transpose", v, perm=[0, 2, 1, 3])  # [B, N, K, H]
-        scores = add("Add", place.score(q, add("MatMul", q, k)), hidden)  # [B, N, Q, K]
+        scores = add("Add", place.score(q, add("MatMul", q, k)), padding)  # [B, N, Q, K]
         looks = add("Softmax", scores, axis=-1)
         mixed = add("Transpose", place.mix(looks, add("MatMul", looks, v)), perm=[0, 2, 1, 3])  # [B, Q, N, H]
         mixed = add("Reshape", mixed, self.nodes.integers(0, 0, spec.heads * spec.head))  # [B, L, N·H]
