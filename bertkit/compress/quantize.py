@@ -37,6 +37,7 @@ from bertkit.runtime.stream import example
 from bertkit.runtime.tune import Measured
 from bertkit.tasks.card import card
 from bertkit.tasks.finetuned import TASK, Finetuned
+from bertkit.weights import int8
 from bertkit.weights.find import find
 from bertkit.weights.int8 import CONFIG, Quantization
 
@@ -179,8 +180,12 @@ def _opened(source: str | os.PathLike[str]) -> Subject:
 
 
 def _changed(subject: Subject, network: NetworkModule, quantization: Quantization) -> Subject:
-    """The same with another network, computed in int8."""
-    model = model_of(subject)
+    """The same with another network, rounded as it will be stored, and computed in int8."""
+    model, network = model_of(subject), copy.deepcopy(network)
+    with torch.no_grad():
+        for name, value in network.named_parameters():
+            if quantization.takes(name, value):
+                value.copy_(int8.restored(*int8.quantized(value)))
     made = Model(network, model.tokenizer, model.sentence, {**model.config, CONFIG: quantization.told()})
     made.limit = model.limit
     made.use()

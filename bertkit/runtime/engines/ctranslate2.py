@@ -48,8 +48,8 @@ class CTranslate2(Engine):
 
     @classmethod
     def refusal(cls, encoder: Encoder) -> str:
-        norms = (encoder.attentions, encoder.feeds)
-        epsilons = {encoder.embed.epsilon, *(block.epsilon for blocks in norms for block in blocks)}
+        epsilons = {encoder.embed.epsilon}
+        epsilons |= {each.epsilon for each in encoder.attentions} | {each.epsilon for each in encoder.feeds}
         heads = {(attention.heads, attention.head) for attention in encoder.attentions}
         activations = {feed.activation for feed in encoder.feeds}
         if encoder.embed.width != encoder.width:
@@ -76,7 +76,8 @@ def _model(network: NetworkModule) -> Any:
     """The encoder in CTranslate2's own words."""
     from ctranslate2.specs import common_spec, transformer_spec
 
-    spec, values = network.spec.encoder, weights(network.encoder)
+    spec = network.spec.encoder
+    values = {name: value.copy() for name, value in weights(network.encoder).items()}  # it quantises in place
     relative = isinstance(spec.place, nezha.FunctionalRelative)
     made = transformer_spec.TransformerEncoderSpec(
         len(spec.order),

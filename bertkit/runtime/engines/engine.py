@@ -59,6 +59,8 @@ class Engine(ABC):
     name: ClassVar[str]
     package: ClassVar[str]
     """what must be installed"""
+    besides: ClassVar[tuple[str, ...]] = ()
+    """what must be installed with it"""
     precisions: ClassVar[tuple[str, ...]] = PRECISIONS
     keeps: ClassVar[bool] = False
     """whether some matrices of an int8 network can stay in fp32"""
@@ -89,12 +91,13 @@ class Engine(ABC):
     @classmethod
     def absence(cls) -> str:
         """Why it cannot be used here; empty where it can."""
-        try:
-            packages.load(cls.package)
-        except ImportError:
-            return f"{cls.package} is not installed: pip install 'bertkit[engines]'"
-        except Exception as error:  # a broken installation may raise anything
-            return f"{cls.package} cannot be imported: {error}"
+        for package in (cls.package, *cls.besides):
+            try:
+                packages.load(package)
+            except ImportError:
+                return f"{package} is not installed: pip install 'bertkit[engines]'"
+            except Exception as error:  # a broken installation may raise anything
+                return f"{package} cannot be imported: {error}"
         return ""
 
     @abstractmethod
@@ -109,8 +112,8 @@ class Engine(ABC):
 
 
 def weights(encoder: torch.nn.Module) -> dict[str, Any]:
-    """The encoder's parameters as float32 NumPy arrays by name; copies, for some libraries write over what they get."""
-    return {name: value.detach().cpu().float().numpy().copy() for name, value in encoder.state_dict().items()}
+    """A module's parameters as float32 NumPy arrays by name, sharing memory where they can: copy what is written to."""
+    return {name: value.detach().cpu().float().numpy() for name, value in encoder.state_dict().items()}
 
 
 def mask_of(batch: Batch) -> Tensor:

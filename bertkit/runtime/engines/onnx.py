@@ -1,0 +1,66 @@
+"""ONNX Runtime: the graph is rewritten into larger operators when it is read, and run by Microsoft's kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertkit.batch import Batch
+from bertkit.parts.encoder import Encoder
+from bertkit.parts.network import NetworkModule
+from bertkit.runtime.engines import graph
+from bertkit.runtime.engines.engine import INT8, Engine, Setup
+from bertkit.runtime.engines.products import Floats, Integers
+
+ERRORS = 3
+"""the least severe message that it may print"""
+
+
+class Onnx(Engine):
+    """One session for all workers."""
+
+    name, package, besides = "onnx", "onnxruntime", ("onnx",)
+    keeps = True
+
+    def __init__(self, network: NetworkModule, setup: Setup) -> None:
+        super().__init__(network, setup)
+        library = self._package()
+        _be_quiet(library)
+        self._encoder = network.spec.encoder
+        product = Integers(frozenset(setup.kept)) if setup.precision == INT8 else Floats()
+        made = graph.Graph(network, product).tell_hidden()
+        with made.nodes.readable() as model:
+            self._session = library.InferenceSession(model, _options(library, setup), ["CPUExecutionProvider"])
+
+    @classmethod
+    def refusal(cls, encoder: Encoder) -> str:
+        return graph.refusal(encoder)
+
+    def hidden(self, batch: Batch) -> Tensor:
+        binding = self._session.io_binding()
+        for name, values in graph.arrays(batch, self._encoder).items():
+            binding.bind_cpu_input(name, values)
+        out = torch.empty(*batch.layout.shape, self._encoder.width)  # [B, L, W], written where it is wanted
+        binding.bind_output(graph.HIDDEN, "cpu", 0, "float32", tuple(out.shape), out.data_ptr())
+        self._session.run_with_iobinding(binding)
+        return out
+
+
+def _options(library: Any, setup: Setup) -> Any:
+    """Workers are threads of the caller's; those that help them are shared."""
+    options = library.SessionOptions()
+    options.graph_optimization_level = library.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.intra_op_num_threads = 1 + setup.workers * (setup.threads - 1)
+    options.inter_op_num_threads = 1
+    options.log_severity_level = ERRORS
+    if setup.workers > 1:  # one who spins takes the core of another
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def _be_quiet(library: Any) -> None:
+    """No reports to anybody, and no warnings about what it will do on its own."""
+    library.set_default_logger_severity(ERRORS)
+    getattr(library, "disable_telemetry_events", lambda: None)()

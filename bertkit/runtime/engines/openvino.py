@@ -1,0 +1,63 @@
+"""OpenVINO: the same graph, compiled by Intel's library for the processor that is there.
+
+Whole numbers come out right, but it multiplies them as floats after all, which is slower than floats from the start.
+"""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertkit.batch import Batch
+from bertkit.parts.encoder import Encoder
+from bertkit.parts.network import NetworkModule
+from bertkit.runtime.engines import graph
+from bertkit.runtime.engines.engine import FP32, Engine, Setup
+from bertkit.runtime.engines.products import Floats
+
+
+class OpenVino(Engine):
+    """One compiled model, with a request for each worker."""
+
+    name, package, besides = "openvino", "openvino", ("onnx",)
+    precisions = (FP32,)
+
+    def __init__(self, network: NetworkModule, setup: Setup) -> None:
+        super().__init__(network, setup)
+        library = self._package()
+        self._encoder, self._tensor = network.spec.encoder, library.Tensor
+        made = graph.Graph(network, Floats()).tell_hidden()
+        core = library.Core()
+        with made.nodes.readable() as model:
+            compiled = core.compile_model(core.read_model(model), "CPU", _settings(setup))
+        self._idle: SimpleQueue[Any] = SimpleQueue()  # workers come and go: requests, which hold memory, stay
+        for _ in range(setup.workers):
+            self._idle.put(compiled.create_infer_request())
+
+    @classmethod
+    def refusal(cls, encoder: Encoder) -> str:
+        return graph.refusal(encoder)
+
+    def hidden(self, batch: Batch) -> Tensor:
+        given = graph.arrays(batch, self._encoder)
+        out = torch.empty(*batch.layout.shape, self._encoder.width)  # [B, L, W], written where it is wanted
+        request = self._idle.get()
+        try:
+            request.set_output_tensor(self._tensor(out.numpy(), shared_memory=True))
+            request.infer(given, share_inputs=True, share_outputs=True)
+        finally:
+            self._idle.put(request)
+        return out
+
+
+def _settings(setup: Setup) -> dict[str, Any]:
+    return {
+        "PERFORMANCE_HINT": "LATENCY" if setup.workers == 1 else "THROUGHPUT",
+        "NUM_STREAMS": setup.workers,
+        "INFERENCE_NUM_THREADS": setup.workers * setup.threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+        "ENABLE_CPU_PINNING": False,  # other programs may hold the core that it would stick to
+    }

@@ -1,0 +1,94 @@
+"""How a graph multiplies by a matrix: in floats, or in whole numbers of 8 bits.
+
+Letters: I values in · O values out · `...` [B, L], or [B] for finished vectors.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from bertkit.batch import Array
+from bertkit.runtime.engines.nodes import Nodes
+
+
+class Product(ABC):
+    """One way to write x·Wᵀ + b."""
+
+    @abstractmethod
+    def linear(self, nodes: Nodes, x: str, name: str, weight: Array, bias: Array | None) -> str:
+        """[..., I] -> [..., O], by a matrix [O, I] and perhaps a bias [O] that are called `name`."""
+
+    @abstractmethod
+    def tied(self, nodes: Nodes, x: str, name: str, table: str, weight: Array, bias: Array) -> str:
+        """The same by an embedding table [O, I] that the graph may hold already, under the name `table`."""
+
+
+class Floats(Product):
+    """As it was learned."""
+
+    def linear(self, nodes: Nodes, x: str, name: str, weight: Array, bias: Array | None) -> str:
+        matrix = nodes.constant(f"{name}.weight", lambda: weight.T)  # [I, O]
+        return _plus(nodes, nodes.add("MatMul", x, matrix), name, bias)
+
+    def tied(self, nodes: Nodes, x: str, name: str, table: str, weight: Array, bias: Array) -> str:
+        matrix = nodes.add("Transpose", nodes.constant(table, lambda: weight), perm=[1, 0])  # [I, O]
+        return _plus(nodes, nodes.add("MatMul", x, matrix), name, bias)
+
+
+class Integers(Product):
+    """In whole numbers: a scale for each token and for each output, and floats for the layers that are `kept`.
+
+    Each token is measured by itself, so that what stands beside it in a batch changes nothing. Tokens become 1 to 255
+    around a zero of 128 and weights -64 to 64, not -127 to 127: processors without an instruction for it (VNNI) add two
+    products in 16 bits and cut off what is beyond. 2·255·64 is just within; every sum is then exact, everywhere.
+    """
+
+    def __init__(self, kept: frozenset[str] = frozenset()) -> None:
+        self.kept = kept
+
+    def linear(self, nodes: Nodes, x: str, name: str, weight: Array, bias: Array | None) -> str:
+        if name in self.kept:
+            return Floats().linear(nodes, x, name, weight, bias)
+        matrix = nodes.constant(f"{name}.weight_quantized", lambda: whole(weight)[0].T)  # [I, O]
+        scale = nodes.constant(f"{name}.weight_scale", lambda: whole(weight)[1])  # [O]
+        zero = nodes.constant("zero", lambda: np.array(ZERO, np.uint8))
+        step = self._step(nodes, x)  # [..., 1]
+        tokens = nodes.add("QuantizeLinear", nodes.add("Div", x, step), nodes.number(1.0), zero)  # [..., I]
+        sums = nodes.add("Cast", nodes.add("MatMulInteger", tokens, matrix, zero), to=1)  # [..., O], to float
+        return _plus(nodes, nodes.add("Mul", nodes.add("Mul", sums, scale), step), name, bias)
+
+    def tied(self, nodes: Nodes, x: str, name: str, table: str, weight: Array, bias: Array) -> str:
+        if name in self.kept:
+            return Floats().tied(nodes, x, name, table, weight, bias)
+        return self.linear(nodes, x, name, weight, bias)
+
+    def _step(self, nodes: Nodes, x: str) -> str:
+        """What one is worth in each token: the 127th part of its largest value."""
+        largest = nodes.add("ReduceMax", nodes.add("Abs", x), nodes.integers(-1))  # [..., 1]
+        return nodes.add("Mul", nodes.add("Max", largest, nodes.number(TINY)), nodes.number(1 / (ZERO - 1)))
+
+
+ZERO = 128
+"""what stands for 0 in tokens"""
+MOST = 64
+"""the largest weight"""
+TINY = 1e-30
+"""for tokens that are 0 altogether"""
+
+
+def whole(weight: Array) -> tuple[Array, Array]:
+    """A matrix [O, I] in whole numbers, and what one of them is worth in each row [O].
+
+    >>> numbers, worth = whole(np.array([[0.5, -1.0], [0.0, 0.0]], np.float32))
+    >>> numbers.tolist(), worth.tolist()
+    ([[32, -64], [0, 0]], [0.015625, 1.0])
+    """
+    worth = np.abs(weight).max(1) / MOST
+    worth[worth == 0] = 1.0
+    return np.rint(weight / worth[:, None]).astype(np.int8), worth
+
+
+def _plus(nodes: Nodes, x: str, name: str, bias: Array | None) -> str:
+    return x if bias is None else nodes.add("Add", x, nodes.constant(f"{name}.bias", lambda: bias))

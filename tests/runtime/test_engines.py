@@ -1,0 +1,220 @@
+"""Every engine gives what torch gives, whatever the encoder, the lengths and the number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import bertkit
+from bertkit import packages
+from bertkit.batch import Example, collate
+from bertkit.errors import BertkitError
+from bertkit.parts.encoder import Encoder
+from bertkit.parts.place import Placing
+from bertkit.runtime.engines import ENGINES, nodes
+from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
+from bertkit.runtime.engines.nodes import Nodes
+from bertkit.runtime.engines.products import Integers, Product
+from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, examples, expected, network
+
+OTHERS = sorted(set(ENGINES) - {"torch"})
+SENTENCES = [
+    "The ferry was late again, so we walked along the harbour.",
+    "A queue of gulls waited by the fish stall.",
+    "How do I return a parcel that never arrived?",
+    "Rain.",
+    "Prices rose by four per cent in May, mostly because of rents, fuel and, to everybody's surprise, tomatoes.",
+]
+
+
+def built(name: str, net: Any, **settings: Any) -> Engine:
+    """The engine, or the reason why there is none here."""
+    kind = ENGINES[name]
+    reason = kind.refusal(net.spec.encoder) or kind.absence()
+    if reason:
+        pytest.skip(f"{name}: {reason}")
+    return kind(net, Setup(name, **settings))
+
+
+@torch.inference_mode()
+def computed(engine: Engine, rows: list[Example]) -> Tensor:
+    """[B, L, W], 0 under padding."""
+    batch = collate(rows, engine.layout)
+    return batch.restore(batch.layout.to_padded(engine.hidden(batch)))
+
+
+@pytest.mark.parametrize("family", ENCODERS)
+@pytest.mark.parametrize("name", ENGINES)
+def test_hidden_states_are_those_of_torch(name: str, family: str) -> None:
+    net = network(ENCODERS[family])
+    engine = built(name, net)
+    for lengths in ((128, 7, 1, 40, 2), (1,), (70,), (5, 5)):
+        rows = examples(*lengths, segments=net.spec.encoder.embed.segments)
+        assert float((computed(engine, rows) - expected(net, rows)).abs().max()) < 2e-5
+
+
+@cache
+def of_small(name: str, relative: bool) -> tuple[Any, Engine]:
+    net = network(SMALL_RELATIVE if relative else SMALL)
+    return net, built(name, net)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("name", OTHERS)
+@settings(max_examples=15)
+@given(lengths=st.lists(st.integers(1, 512), min_size=1, max_size=3))
+def test_lengths_are_free(name: str, relative: bool, lengths: list[int]) -> None:
+    net, engine = of_small(name, relative)
+    rows = examples(*lengths)
+    assert float((computed(engine, rows) - expected(net, rows)).abs().max()) < 2e-5
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_workers_do_not_disturb_each_other(name: str) -> None:
+    net = network(ENCODERS["bert"])
+    engine = built(name, net, workers=2)
+    batches = [examples(length, length + 3) for length in range(1, 60, 3)]
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda rows: computed(engine, rows), batches))
+    for rows, states in zip(batches, made, strict=True):
+        assert float((states - expected(net, rows)).abs().max()) < 2e-5
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", OTHERS)
+def test_engines_print_nothing(name: str, threads: int, capfd: pytest.CaptureFixture[str]) -> None:
+    computed(built(name, network(SMALL), threads=threads, workers=2), examples(3, 2))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_weights_are_left_alone(name: str) -> None:
+    net = network(SMALL)
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    for precision in ENGINES[name].precisions:
+        computed(built(name, net, precision=precision), examples(4, 9))
+    assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["onnx", "openvino"])
+def test_what_is_too_large_for_a_message_goes_through_a_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "LARGEST", 0)
+    net, rows = network(SMALL), examples(6, 3)
+    assert float((computed(built(name, net), rows) - expected(net, rows)).abs().max()) < 2e-5
+
+
+# whole numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if INT8 in ENGINES[name].precisions])
+def test_int8_keeps_the_meaning_of_real_sentences(name: str) -> None:
+    model = bertkit.load("minilm")
+    rows = [
+        Example({"ids": np.array(ids), "segments": np.zeros(len(ids), int)})
+        for ids in (model.tokenizer.encode(sentence).ids for sentence in SENTENCES)
+    ]
+    engine = built(name, model.network, precision=INT8)
+    exact, whole = (vectors(states, rows) for states in (expected(model.network, rows), computed(engine, rows)))
+    assert float((exact * whole).sum(1).min()) > 0.99
+    alone = torch.cat([vectors(computed(engine, [row]), [row]) for row in rows])
+    assert float((alone * whole).sum(1).min()) > 0.9999  # a text does not depend on those beside it
+
+
+def vectors(states: Tensor, rows: list[Example]) -> Tensor:
+    """Means over tokens, of length 1."""
+    return F.normalize(states.sum(1) / torch.tensor([[len(row)] for row in rows]))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 64])
+def test_sums_of_products_are_exact(rows: int) -> None:
+    """The largest numbers there are, side by side: 16 bits for two products would cut them off."""
+    random = np.random.default_rng(0)
+    x = random.choice([-127.0, 127.0, 126.0], (rows, 384)).astype(np.float32)
+    x[0] = 127.0
+    weight = random.choice([-64.0, 64.0, 63.0], (96, 384)).astype(np.float32)
+    weight[0] = 64.0
+    np.testing.assert_allclose(multiplied(Integers(), x, weight), x @ weight.T, rtol=1e-6)
+
+
+def test_layers_that_are_kept_stay_floats() -> None:
+    random = np.random.default_rng(0)
+    x, weight = random.normal(size=(3, 20)).astype(np.float32), random.normal(size=(5, 20)).astype(np.float32)
+    np.testing.assert_allclose(multiplied(Integers(frozenset({"layer"})), x, weight), x @ weight.T, atol=1e-5)
+    assert np.abs(multiplied(Integers(), x, weight) - x @ weight.T).max() > 1e-3
+
+
+def multiplied(product: Product, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """x·Wᵀ, as ONNX Runtime computes it."""
+    runtime = pytest.importorskip("onnxruntime")
+    made = Nodes()
+    out = product.linear(made, made.input("x", np.float32, ("B", x.shape[1])), "layer", weight, None)
+    made.output("out", out, ("B", len(weight)))
+    return runtime.InferenceSession(made.model().SerializeToString()).run(None, {"x": x})[0]
+
+
+# what cannot be ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Elsewhere(Placing):
+    """Positions that no engine knows."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_unknown_positions_are_refused(name: str) -> None:
+    assert ENGINES[name].refusal(replace(SMALL, place=Elsewhere())) == "it does not know its positions"
+    assert ENGINES[name].refusal(SMALL) == ""
+
+
+REFUSED: dict[str, Callable[[Encoder], Encoder]] = {
+    "its embeddings are narrower than the network": lambda _: ENCODERS["electra"],
+    "its norms have several epsilons": lambda e: replace(e, feeds=(replace(e.feeds[0], epsilon=0.1),)),
+    "its heads are not all of one kind, as wide together as the network": lambda e: replace(
+        e, attentions=(replace(e.attentions[0], heads=3),)
+    ),
+    "it bends by gelu, relu": lambda e: replace(
+        e, feeds=(e.feeds[0], replace(e.feeds[0], activation="relu")), order=((0, 0), (0, 1))
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_ctranslate2_says_what_it_does_not_take(reason: str) -> None:
+    encoder = REFUSED[reason](SMALL)
+    assert ENGINES["ctranslate2"].refusal(encoder) == reason
+    with pytest.raises(BertkitError, match=f"the engine ctranslate2 cannot run this model: {reason}"):
+        ENGINES["ctranslate2"](network(encoder), Setup("ctranslate2"))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_precisions_that_an_engine_lacks_are_named(name: str) -> None:
+    if INT8 in ENGINES[name].precisions:
+        pytest.skip(f"{name} has both")
+    with pytest.raises(BertkitError, match=f"the engine {name} has {FP32}, not {INT8}"):
+        built(name, network(SMALL), precision=INT8)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [(name, package) for name in OTHERS for package in (ENGINES[name].package, *ENGINES[name].besides)],
+)
+def test_what_is_not_installed_is_named(name: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(package: str) -> Any:
+        if package == missing:
+            raise ImportError(package)
+
+    monkeypatch.setattr(packages, "load", load)
+    reason = rf"{missing} is not installed: pip install 'bertkit\[engines\]'"
+    with pytest.raises(BertkitError, match=f"the engine {name} cannot run this model: {reason}"):
+        ENGINES[name](network(SMALL), Setup(name))
