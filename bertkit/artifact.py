@@ -88,7 +88,7 @@ def file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[B
     destination = resolved(path)
 
     def check() -> None:
-        _refuse_file(destination, overwrite)
+        refuse_file(destination, overwrite)
 
     def finish(content: Path) -> None:
         workspaces.sync(content)
@@ -178,14 +178,14 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 @contextlib.contextmanager
 def _growing(destination: Path, check: Callable[[], None], finish: Callable[[Path], None]) -> Iterator[Path]:
     """Where the content grows: a path in a workspace that is gone at the end, whatever happens."""
-    with _explained(destination):
+    with explained(destination):
         workspaces.clean(destination)
         check()
         workspace = workspaces.Workspace.open(destination)
     try:
-        with _explained(destination, caller=True):
+        with explained(destination, caller=True):
             yield workspace.content
-        with _explained(destination):
+        with explained(destination):
             finish(workspace.content)
             workspaces.sync(destination.parent)
     finally:
@@ -193,7 +193,7 @@ def _growing(destination: Path, check: Callable[[], None], finish: Callable[[Pat
 
 
 @contextlib.contextmanager
-def _explained(destination: Path, caller: bool = False) -> Iterator[None]:
+def explained(destination: Path, caller: bool = False) -> Iterator[None]:
     """Turn what a disk refuses into one error that says which path and what to do.
 
     In the caller's block only a full disk is ours to explain: it may fail to open its own inputs as well.
@@ -238,7 +238,8 @@ def _refuse_directory(destination: Path, overwrite: bool) -> None:
         raise BertkitError(f"{destination} is not replaced: it also holds {shown}. Move them, or give another path.")
 
 
-def _refuse_file(destination: Path, overwrite: bool) -> None:
+def refuse_file(destination: Path, overwrite: bool) -> None:
+    """Raise where a file must not be written: something else is there, or a file that may not be replaced."""
     if destination.exists() and not destination.is_file():
         raise BertkitError(f"{destination} is not a regular file and is not replaced. Give another path.")
     if destination.exists() and not overwrite:

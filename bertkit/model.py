@@ -29,6 +29,7 @@ from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.choose import AUTO, choose
 from bertkit.runtime.engines.engine import FP32, INT8
+from bertkit.runtime.finite import require_finite
 from bertkit.runtime.passage import Fields, Passage, Text, passages
 from bertkit.runtime.passage import texts as read_texts
 from bertkit.runtime.runner import Hidden, Runner
@@ -40,6 +41,7 @@ from bertkit.text.pieces import inserted
 from bertkit.text.prompt import Prompted
 from bertkit.text.truncate import Chunk, Cut, Policy
 from bertkit.weights import directory, find, folder, google, sentence
+from bertkit.weights.digest import digest
 from bertkit.weights.directory import Report
 from bertkit.weights.int8 import Quantization
 from bertkit.weights.sentence import Sentence
@@ -88,6 +90,8 @@ class Model:
             )
         self.network = network
         self.tokenizer = tokenizer
+        self.name = ""
+        """what it was loaded by; empty for a new model"""
         self.report = report
         """what loading did with each head; None for a new model"""
         self.config = dict(config or {"model_type": "bert"})
@@ -181,6 +185,17 @@ class Model:
         return self
 
     @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What decides its hidden states: weights and tokenizer by their SHA-256, the most tokens, the engine."""
+        weights, engine = digest(self.network, self.dense), self.runner.bulk
+        return {
+            "weights": weights,
+            "tokenizer": self.tokenizer.fingerprint,
+            "limit": self.limit,
+            "engine": f"{engine.engine} {engine.precision}",
+        }
+
+    @property
     def encoder(self) -> EncoderModule:
         """Batch -> hidden states; `encoder.steps(batch)` gives those of every layer."""
         return self.network.encoder
@@ -240,10 +255,11 @@ class Model:
         progress: Callable[[int], None] | None = None,
         cut: Cut | None = None,
         prompt: str | None = None,
+        first: int = 0,
     ) -> Iterator[Rows]:
         """As `embed`, for texts that do not fit in memory: arrays of some thousand vectors, in order.
 
-        `cut` counts what was truncated.
+        `cut` counts what was truncated. Texts are numbered from `first` on in messages.
         """
         _require_many(texts)
         pool = self.pool if pool is None else named(pool)
@@ -266,9 +282,10 @@ class Model:
         runner, policy = self.runner if last else Runner.of_torch(self.network), truncation.named(truncate)
         if before:
             policy = Prompted(policy, self._tokens(before))
-            texts = (before + text if isinstance(text, str) else text for text in texts)
+            prompted = (before + text if isinstance(text, str) else text for text in texts)
+            texts = list(prompted) if isinstance(texts, Sequence) else prompted
         run = partial(runner.rows, vectors)
-        parts = stream(texts, self.tokenizer, run, runner.lanes, join, self.limit, policy, cut, progress)
+        parts = stream(texts, self.tokenizer, run, runner.lanes, join, self.limit, policy, cut, progress, first)
         return (self._finish(rows, normalize) for rows in parts)
 
     def logits(
@@ -297,7 +314,8 @@ class Model:
         cut.limit = self.limit
         runner, policy = self.runner, truncation.named(truncate)
         run = partial(runner.rows, said)
-        return stream(texts, self.tokenizer, run, runner.lanes, join, self.limit, policy, cut, progress)
+        parts = stream(texts, self.tokenizer, run, runner.lanes, join, self.limit, policy, cut, progress)
+        return map(self._finite, parts)
 
     def fill(self, text: str, top: int = 5) -> list[list[Guess]]:
         """The likeliest tokens for each [MASK] of a text: one list of `top` guesses per mask, best first."""
@@ -312,6 +330,7 @@ class Model:
         with torch.inference_mode(), self.network.evaluating():
             hidden = self.network(batch)[at]  # [M, W]
             chances = self.network.logits("mlm", hidden, batch.layout).softmax(-1)[:, : len(self.tokenizer)]  # [M, V]
+            self._finite(chances.float().cpu().numpy())
             scores, ids = chances.topk(min(top, chances.shape[1]))
         spans = [encoding.offsets[place] for place in at]
         return [
@@ -390,6 +409,8 @@ class Model:
         runner = self.runner
         run = partial(runner.tokens, logits)
         for passage in passages(inputs, self.tokenizer, run, runner.lanes, self.limit, policy, done):
+            for rows in (*passage.rows, *passage.firsts):
+                self._finite(rows)
             count += 1
             yield passage
         if cut is None:
@@ -492,7 +513,10 @@ class Model:
                 x = F.normalize(x)
             x = x[:, : self.shorten]
             finished: Rows = (F.normalize(x) if normalize else x).contiguous().cpu().numpy()
-        return finished
+        return self._finite(finished)
+
+    def _finite(self, rows: Rows) -> Rows:
+        return require_finite(rows, self.name or repr(self), network=self.network, dense=self.dense)
 
     def _tell(self, done: Cut, count: int, cut: Cut | None) -> None:
         """Log what was cut, and add it to the caller's own counts."""
@@ -534,7 +558,7 @@ def load(name_or_path: str | os.PathLike[str], heads: Mapping[str, Head] | None 
     if artifact.read_manifest(path) is not None:
         artifact.verify(path)
     model = open_directory(path, heads)
-    report = model.report
+    model.name, report = name, model.report
     noted = report and (report.left or report.new)
     log.log(logging.WARNING if noted else logging.INFO, "%s: %s", name, report)
     return model.use(engine)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-_LOCK = "lock"
+LOCK = "lock"
 _NEW = "new"
 _OLD = "old"  # the previous artifact between two renames: always whole under this name, never deleted under it
 _TRASH = "trash"
@@ -90,7 +90,7 @@ def _lock(workspace: Path, wait: bool) -> int | None:
 
     The kernel frees it when its holder dies, however it dies. It is a file because NFS locks no directories.
     """
-    path = workspace / _LOCK
+    path = workspace / LOCK
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
@@ -107,6 +107,35 @@ def _lock(workspace: Path, wait: bool) -> int | None:
             return lock
     os.close(lock)
     return None
+
+
+def claim(directory: Path) -> int | None:
+    """The lock of a directory, which is made where it is not there; None while another process holds it."""
+    while True:  # whoever held it last may take it away before we lock it: then make it again
+        _make_directory(directory)
+        path = directory / LOCK
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                return None
+            except OSError:  # a filesystem without locks, where we may write all the same
+                pass
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), path.stat()):
+                    return lock
+            os.close(lock)
+
+
+def leave(directory: Path, lock: int, remove: bool) -> None:
+    """Give a claimed directory back; `remove` takes it away if nothing but the lock is in it."""
+    if remove:
+        with contextlib.suppress(OSError):
+            (directory / LOCK).unlink()
+            directory.rmdir()
+    os.close(lock)
 
 
 def show_directory(content: Path, destination: Path, overwrite: bool, check: Callable[[], None]) -> None:

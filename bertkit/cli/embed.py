@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertkit.cli import keeping
 from bertkit.cli.arguments import Input, Json, ModelName, Texts, texts_from
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import one_line
 from bertkit.errors import BertkitError
 
 if TYPE_CHECKING:
+    from bertkit.model import Model
+    from bertkit.runtime.ledger import Ledger
     from bertkit.runtime.stream import Rows
     from bertkit.text.truncate import Cut, Policy
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     """texts, in any number -> arrays of rows, in order; `progress` hears how many are done"""
 
 EXAMPLE = "bertkit embed minilm --input texts.txt --output vectors.npy"
+VECTORS = "vectors"
 PREVIEW = 10
 """texts of a file that are shown where nothing is kept"""
 
@@ -47,7 +50,7 @@ def run(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.npy", help="Write a NumPy file, a row per text.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help=keeping.OVERWRITE)] = False,
     pool: Annotated[
         str | None,
         typer.Option(
@@ -78,22 +81,19 @@ def run(
 ) -> None:
     """Turn texts into vectors, one row per text and line, in bounded memory.
 
-    With --output they go to a NumPy file, which appears when it is whole.
+    With --output they go to a NumPy file, which appears when it is whole. Interrupted or killed, the same command goes
+    on: until the file is whole, its rows are kept in FILE.npy.part.
 
     With --json alone, one line per text with its vector is printed.
 
     With neither, a preview: all texts on the command line, or the first 10 lines of a file.
     """
     if output is not None:
-        _require_writable(output, overwrite)
+        keeping.require_output(output, ".npy", "numpy.load opens", overwrite)
     found = texts_from(texts, source, EXAMPLE)
     policy = _policy(truncate, stride)
-    try:
+    with keeping.told_when_stopped(output, VECTORS, overwrite):
         _run(model, found, source, output, overwrite, pool, normalize, policy, prompt, as_json)
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more, on the way out, could only make torch abort
-        typer.echo(f"bertkit: stopped{'; nothing was written' if output else ''}", err=True)
-        raise typer.Exit(130) from None
 
 
 def _run(
@@ -111,6 +111,7 @@ def _run(
     import bertkit
     from bertkit.cli.progress import counting
     from bertkit.parts.pool import named
+    from bertkit.runtime.ledger import growing
     from bertkit.text.truncate import Cut
 
     pooling = None if pool is None else named(pool)  # refuse a wrong name before the model is read
@@ -126,11 +127,16 @@ def _run(
     with counting("embedding", source, prints=output is None) as (watched, advance):
         embed = partial(embed, progress=advance)
         if output is not None:
-            count = _write(embed(watched(found)), output, width, overwrite)
+            facts = _facts(opened, normalize, policy, prompt)
+            with growing(output, facts, VECTORS, overwrite=overwrite) as ledger:
+                keeping.say_where_it_goes_on(ledger, VECTORS)
+                cut.add(keeping.cut_before(ledger, opened.limit))
+                advance(ledger.kept.items)
+                count = _write(embed, watched(found), ledger, width, cut)
         else:
             for count, line in enumerate(json_lines(embed, watched(found), cut), start=1):  # noqa: B007 - read below
                 typer.echo(line)
-    _tell_cut(count, cut)
+    keeping.tell_cut(count, cut)
     if not count:
         typer.echo(f"bertkit: {source} holds no texts", err=True)
     if output is not None and as_json:
@@ -167,23 +173,33 @@ def _policy(truncate: Truncate, stride: int | None) -> Policy:
     return Chunk(stride)
 
 
-def _require_writable(output: Path, overwrite: bool) -> None:
-    """Say at once what would otherwise be said after the model was loaded."""
-    if output.suffix != ".npy":
-        raise BertkitError(f"--output {output} must end in .npy, which numpy.load opens: --output {output.stem}.npy")
-    if output.is_file() and not overwrite:
-        raise BertkitError(f"--output {output} exists. Give another name, or add --overwrite to replace it")
+def _facts(model: Model, normalize: bool | None, policy: Policy, prompt: str | None) -> dict[str, Any]:
+    """What decides the rows, but for the texts."""
+    import bertkit
+    from bertkit.spec import to_json
+
+    name = model.default_prompt if prompt is None else prompt
+    return {
+        **model.fingerprint,
+        "pool": to_json(model.pool),
+        "normalize": f"as the model: {model.normalize}" if normalize is None else normalize,
+        "shorten": model.shorten,
+        "truncate": to_json(policy),
+        "prompt": model.prompts.get(name, "") if name else "",
+        "include_prompt": model.include_prompt,
+        "bertkit": bertkit.__version__,
+    }
 
 
-def _write(rows: Iterator[Rows], output: Path, width: int, overwrite: bool) -> int:
-    from bertkit import artifact
+def _write(embed: Embed, texts: Iterator[str], ledger: Ledger, width: int, cut: Cut) -> int:
     from bertkit.runtime.npy import NpyWriter
 
-    with artifact.file(output, overwrite=overwrite) as file:
-        writer = NpyWriter(file, width)
-        for part in rows:
-            writer.write(part)
-        return writer.finish()
+    writer = NpyWriter(ledger.file, width, ledger.kept.items)
+    for window in ledger.windows(texts):
+        for rows in embed(window, first=ledger.kept.items):
+            writer.write(rows)
+        ledger.keep(cut=keeping.counts(cut))
+    return writer.finish()
 
 
 def _preview(embed: Embed, texts: Iterator[str], most: int | None, width: int, cut: Cut) -> None:
@@ -192,14 +208,9 @@ def _preview(embed: Embed, texts: Iterator[str], most: int | None, width: int, c
     for text, row in zip(some, (row for rows in embed(some) for row in rows), strict=True):
         typer.echo(f"[{' '.join(f'{value:+.3f}' for value in row[:6])} …]  {one_line(text, 60)}")
     more = next(texts, None) is not None
-    _tell_cut(len(some), cut)
+    keeping.tell_cut(len(some), cut)
     shown = f"Only the first {len(some)} texts were read" if more else _vectors(len(some), width)
     typer.echo(f"{shown}. To have {'all' if more else 'them whole'}: --output vectors.npy, or --json", err=True)
-
-
-def _tell_cut(count: int, cut: Cut) -> None:
-    if cut.texts or cut.chunked:
-        typer.echo(f"bertkit: {cut.among(count)}", err=True)
 
 
 def _vectors(count: int, width: int) -> str:

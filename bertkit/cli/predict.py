@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bertkit.cli import keeping
 from bertkit.cli.arguments import Input, Json, Texts, texts_from
 from bertkit.cli.evaluate import Finetuned
 from bertkit.cli.printing import as_json as to_json
-from bertkit.cli.printing import one_line
+from bertkit.cli.printing import json_line, one_line
 from bertkit.errors import BertkitError
 
 if TYPE_CHECKING:
+    from bertkit.runtime.ledger import Ledger
     from bertkit.tasks.finetuned import Finetuned as Opened
     from bertkit.tasks.item import Item
 
 EXAMPLE = "bertkit predict runs/mine 'a text'"
+ANSWERS = "answers"
 AHEAD = 512
 """lines that are answered together, if they are there already"""
 
@@ -36,6 +39,11 @@ def run(
     submission: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="With --data: write GLUE's file for its test server there.")
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.jsonl", help="Write what --json prints to a file instead."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help=keeping.OVERWRITE)] = False,
     as_json: Json = False,
 ) -> None:
     """Answer for texts on the command line, for lines of a file or of standard input, or for a dataset.
@@ -43,12 +51,23 @@ def run(
     A line is a text; a pair has a tab between its texts, a question a tab before its context. Lines that begin with {
     are JSON with the task's own names: text, pair; question, context; words; text, choices. Each line is answered as
     soon as it is there. Printed are the answer, a tab and the text; with --json all that is known, a line each.
+
+    With --output these lines go to a file, which appears when it is whole. Interrupted or killed, the same command goes
+    on: until the file is whole, its lines are kept in FILE.jsonl.part.
     """
     from bertkit.tasks.finetuned import Finetuned as Opened
 
+    if data is not None and (texts or source):
+        raise BertkitError("give texts, --input or --data: one of them")
+    if output is not None:
+        if submission is not None:
+            raise BertkitError("--submission names its files itself: give it, or --output")
+        keeping.require_output(output, ".jsonl", "has a JSON object on each line", overwrite)
+        lines = texts_from(texts, source, EXAMPLE) if data is None else iter(())
+        with keeping.told_when_stopped(output, ANSWERS, overwrite):
+            _to_file(Opened.load(model), lines, source, data, output, overwrite, as_json)
+        return
     if data is not None:
-        if texts or source:
-            raise BertkitError("give texts, --input or --data: one of them")
         _of_data(Opened.load(model), data, submission, as_json)
         return
     if submission is not None:
@@ -128,5 +147,65 @@ def _of_data(opened: Opened, data: Path, submission: Path | None, as_json: bool)
     waiting: deque[Item] = deque()
     for answer in opened.answers(watched(opened.layout.items(data), waiting)):
         item = waiting.popleft()
-        id = getattr(item, "id", "") or str(item.row)
+        id = _id(item)
         typer.echo(to_json({"id": id, **answer.told()}) if as_json else f"{id}\t{answer.short}")
+
+
+def _to_file(
+    opened: Opened,
+    lines: Iterator[str],
+    source: str | None,
+    data: Path | None,
+    output: Path,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Answers for lines, or for a dataset, in a file."""
+    from bertkit.cli.progress import counting
+    from bertkit.runtime.ledger import growing
+
+    facts = {**opened.decides, "asked": "lines" if data is None else "data"}
+    with (
+        counting("answering", source) as (watched, advance),
+        growing(output, facts, ANSWERS, overwrite=overwrite) as ledger,
+    ):
+        keeping.say_where_it_goes_on(ledger, ANSWERS)
+        advance(ledger.kept.items)
+        cut = keeping.cut_before(ledger, opened.model.limit)
+        asked = _lines(opened, watched(lines), ledger) if data is None else _items(opened, data, ledger)
+        count = ledger.kept.items
+        for names, items in asked:
+            for name, answer in zip(names, opened.answers(items, cut), strict=True):
+                ledger.file.write(json_line({**name, **answer.told()}))
+            advance(len(items))
+            ledger.keep(cut=keeping.counts(cut))
+            count += len(items)
+    keeping.tell_cut(count, cut)
+    if as_json:
+        typer.echo(to_json({"answers": count, "output": str(output)}))
+    else:
+        told = f"{count:,} {'answer' if count == 1 else ANSWERS} in {output}"
+        typer.echo(f"{told}. Next: python -m json.tool --json-lines {output}", err=True)
+
+
+Named = tuple[list[dict[str, str]], "list[Item]"]
+"""how the answers of a window are named, and what is asked"""
+
+
+def _lines(opened: Opened, lines: Iterator[str], ledger: Ledger) -> Iterator[Named]:
+    for window in ledger.windows(lines):
+        yield [{"input": line} for line in window], list(opened.items(map(_asked, window), ledger.kept.items + 1))
+
+
+def _items(opened: Opened, data: Path, ledger: Ledger) -> Iterator[Named]:
+    from dataclasses import replace
+
+    def told(item: Item) -> str:
+        return repr(replace(item, path=Path()))  # wherever the file lies
+
+    for window in ledger.windows(opened.layout.items(data), told):
+        yield [{"id": _id(item)} for item in window], window
+
+
+def _id(item: Item) -> str:
+    return getattr(item, "id", "") or str(item.row)

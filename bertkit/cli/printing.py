@@ -23,7 +23,19 @@ def as_json(value: Any, indent: int | None = None) -> str:
     '{"pearson": null}'
     """
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    plain = encoding != "utf8"
+    return _dumped(value, indent, plain=encoding != "utf8")
+
+
+def json_line(value: Any) -> bytes:
+    """The same as a line of a UTF-8 file, which has escapes for halves of characters.
+
+    >>> json_line({"text": "猫\ud800"}).decode()
+    '{"text": "猫\\ud800"}\n'
+    """
+    return (_dumped(value, None, plain=False) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _dumped(value: Any, indent: int | None, plain: bool) -> str:
     try:
         text = json.dumps(value, ensure_ascii=plain, indent=indent, allow_nan=False)
     except ValueError:  # JSON has no word for it, and its readers refuse Python's

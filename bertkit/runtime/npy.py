@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -20,11 +21,15 @@ class NpyWriter:
     >>> _ = file.seek(0)
     >>> np.load(file).sum(1)
     array([2., 2., 2., 0.], dtype=float32)
+
+    A file that holds `rows` rows already is gone on with.
     """
 
-    def __init__(self, file: BinaryIO, width: int) -> None:
-        self._file, self._width, self._rows = file, width, 0
+    def __init__(self, file: BinaryIO, width: int, rows: int = 0) -> None:
+        self._file, self._width, self._rows = file, width, rows
         self._body = self._header()
+        end = self._file.seek(0, os.SEEK_END)
+        assert end == self._body + rows * width * 4, "rows are there to the last byte"
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
         assert rows.shape[1:] == (self._width,), rows.shape
@@ -33,11 +38,11 @@ class NpyWriter:
 
     def finish(self) -> int:
         """How many rows there are now, also in the header."""
-        self._file.seek(0)
         assert self._header() == self._body, "NumPy leaves room for the row count to grow"
         return self._rows
 
     def _header(self) -> int:
+        self._file.seek(0)
         shape = (self._rows, self._width)
         npy.write_array_header_1_0(self._file, {"descr": "<f4", "fortran_order": False, "shape": shape})
         return self._file.tell()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, pairwise
 
 import numpy as np
@@ -49,10 +50,15 @@ class Text(Fields):
 
     def slice(self, first: int, last: int) -> tuple[int, int]:
         """From one token to another, with the accents that follow it: normalising dropped them."""
-        start, end = self.encoding.offsets[first][0], self.encoding.offsets[last][1]
+        start, end = self._offsets[first][0], self._offsets[last][1]
         while end < len(self.text) and unicodedata.combining(self.text[end]):
             end += 1
         return start, end
+
+    @cached_property
+    def _offsets(self) -> list[tuple[int, int]]:
+        """An encoding makes them anew whenever it is asked, which for every word of a book would take hours."""
+        return self.encoding.offsets
 
     def words(self) -> list[tuple[int, int]]:
         """Of each word its first token, and the one after its last."""

@@ -40,13 +40,16 @@ def stream(
     policy: Policy,
     cut: Cut,
     progress: Callable[[int], None] | None = None,
+    first: int = 0,
 ) -> Iterator[Rows]:
     """One array of rows for each window of texts. `progress` hears how many texts each batch finished.
 
+    `first` is the number of the first text, for messages and for `cut`.
+
     Texts that are all there already come in the largest windows at once: lanes wait for each other at the end of each.
     """
-    seen, first = 0, MOST if isinstance(texts, Sequence) else FIRST
-    for window in windows(checked(texts), lambda fields: sum(map(len, fields)), first):
+    seen, most = first, MOST if isinstance(texts, Sequence) else FIRST
+    for window in windows(checked(texts, first), lambda fields: sum(map(len, fields)), most):
         with about(f"texts from number {seen} on") if seen else nullcontext():
             encoded = _encoded(window, tokenizer)
         cut.latest.clear()
@@ -55,9 +58,9 @@ def stream(
         yield _joined(_run(chunks, tokenizer, run, lanes, progress), chunks, join)
 
 
-def checked(texts: Iterable[Given]) -> Iterator[tuple[str, ...]]:
-    """The fields of each text; what is none is named by its place."""
-    for index, text in enumerate(texts):
+def checked(texts: Iterable[Given], first: int = 0) -> Iterator[tuple[str, ...]]:
+    """The fields of each text; what is none is named by its place, counted from `first` on."""
+    for index, text in enumerate(texts, first):
         fields = text if isinstance(text, tuple) else (text,)
         for field in fields or (None,):
             if not isinstance(field, str):

@@ -138,6 +138,7 @@ class Finetuned:
                 given = {"text": given[0], "pair": given[1], "question": given[0], "context": given[1]}
             if not isinstance(given, (str, Mapping)):
                 raise BertkitError(f"input {number} is {given!r}: give a str, a pair of them, or a dict")
+            _require_characters(given, number)
             if isinstance(self.layout, TableLayout):
                 given = self.layout.named(given, number)
             yield self.task.item(given, number, self.model.tokenizer)
@@ -174,6 +175,12 @@ class Finetuned:
         refuse.tell(data)
         return replace(found, fingerprint=self.fingerprint(data, found.rows))
 
+    @property
+    def decides(self) -> dict[str, Any]:
+        """What decides its answers, whatever it is asked."""
+        told = {name: to_json(getattr(self, name)) for name in ("task", "layout", "policy")}
+        return {**self.model.fingerprint, **told, "bertkit": bertkit.__version__}
+
     def fingerprint(self, data: Path, rows: int) -> dict[str, Any]:
         """What decides a score: two scores are comparable where all but the weights is the same."""
         return Fingerprint(
@@ -187,6 +194,20 @@ class Finetuned:
             truncate=to_json(self.policy),
             bertkit=bertkit.__version__,
         ).told()
+
+
+def _require_characters(given: str | Mapping[str, Any], number: int) -> None:
+    """Refuse half a character, which no tokenizer reads, while it is known which input has it."""
+    values = [given] if isinstance(given, str) else given.values()
+    for text in (text for value in values for text in (value if isinstance(value, list) else [value])):
+        try:
+            if isinstance(text, str):
+                text.encode()
+        except UnicodeEncodeError as error:
+            raise BertkitError(
+                f"input {number} has a lone surrogate {text[error.start]!a} at character {error.start}, which is not a "
+                "character, but half of one: write the whole, or leave it out"
+            ) from None
 
 
 def _nothing(path: Path) -> BertkitError:

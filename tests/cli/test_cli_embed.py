@@ -2,16 +2,21 @@
 
 import io
 import json
+import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import bertkit
 from bertkit.cli import embed
 from bertkit.model import Model
+from bertkit.runtime.ledger import kept_of
 from bertkit.runtime.npy import NpyWriter
 from bertkit.text.truncate import Chunk, Cut
 from bertkit.text.window import FIRST
@@ -167,12 +172,144 @@ def test_output_in_a_new_directory(run: Bertkit, tiny: Path, tmp_path: Path) -> 
     assert [path.name for path in output.parent.iterdir()] == ["vectors.npy"]
 
 
-def test_bad_line_leaves_no_output(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "bad.txt").write_bytes(b"the cat\n" * 4500 + b"caf\xe9\n")
-    ran = run("embed", tiny, "-i", tmp_path / "bad.txt", "-o", tmp_path / "out.npy")
+def test_bad_line_is_repaired_and_the_same_command_goes_on(
+    run: Bertkit, tiny: Path, model: Model, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "bad.txt", tmp_path / "out.npy"
+    source.write_bytes(b"the cat\n" * 4500 + b"caf\xe9\n")
+    ran = run("embed", tiny, "-i", source, "-o", output)
     assert ran.code == 1
     assert "line 4501 is not UTF-8 (byte 0xe9 at place 4)" in ran.err
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]
+    assert f"3,840 vectors are kept in {output}.part; the same command goes on after them\n" in ran.err
+    assert not output.exists()
+    source.write_bytes(b"the cat\n" * 4500 + "café\n".encode())
+    ran = run("embed", tiny, "-i", source, "-o", output)
+    assert (ran.code, "going on after 3,840 vectors" in ran.err) == (0, True)
+    np.testing.assert_allclose(np.load(output)[[0, -1]], model.embed(["the cat", "café"]), atol=1e-5)
+    assert set(tmp_path.iterdir()) == {source, output}
+
+
+# an interrupted run ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def two_thousand(five_thousand: Path) -> Path:
+    five_thousand.write_text("".join(f"{line}\n" for line in LINES[:2000]))
+    return five_thousand
+
+
+@pytest.fixture
+def interrupted(
+    run: Bertkit, tiny: Path, two_thousand: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[Path, str]]:
+    """An output of which some windows are kept, after Ctrl-C in the one after them, and what was said."""
+
+    def start(*options: object, windows: int = 2) -> tuple[Path, str]:
+        write, done = NpyWriter.write, []
+
+        def interrupting(self: NpyWriter, rows: np.ndarray) -> None:
+            if len(done) == windows:
+                os.kill(os.getpid(), signal.SIGINT)
+            done.append(len(rows))
+            write(self, rows)
+
+        monkeypatch.setattr(NpyWriter, "write", interrupting)
+        before = signal.getsignal(signal.SIGINT)
+        ran = run("embed", tiny, "-i", two_thousand, "-o", tmp_path / "out.npy", *options)
+        signal.signal(signal.SIGINT, before)
+        monkeypatch.setattr(NpyWriter, "write", write)
+        assert ran.code == 130
+        return tmp_path / "out.npy", ran.err.splitlines()[-1]
+
+    return start
+
+
+def test_ctrl_c_says_what_is_kept(interrupted: Callable[..., tuple[Path, str]]) -> None:
+    output, said = interrupted(windows=0)
+    assert said == "bertkit: stopped; nothing was written"
+    assert not Path(f"{output}.part").exists()
+    _, said = interrupted(windows=3)
+    assert said == f"bertkit: stopped; 1,792 vectors are kept in {output}.part. The same command goes on"
+
+
+def test_what_was_cut_is_counted_through(
+    run: Bertkit, tiny: Path, interrupted: Callable[..., tuple[Path, str]], two_thousand: Path, tmp_path: Path
+) -> None:
+    two_thousand.write_text("on " * 600 + "\n" + "the cat\n" * 1500 + "on " * 600 + "\n")
+    output, _ = interrupted("--truncate", "chunk", "--stride", "400", "--pool", "max")
+    options = ("-i", two_thousand, "--truncate", "chunk", "--stride", "400", "--pool", "max", "--json")
+    told = [json.loads(run("embed", tiny, *options, "-o", path).out) for path in (output, tmp_path / "whole.npy")]
+    assert [one.pop("output") for one in told] == [str(output), str(tmp_path / "whole.npy")]
+    assert told[0] == told[1]
+    assert (told[0]["chunked_texts"], told[0]["chunks"]) == (2, 4)
+    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+def test_places_of_texts_are_those_of_the_whole_input(
+    run: Bertkit, tiny: Path, interrupted: Callable[..., tuple[Path, str]], two_thousand: Path
+) -> None:
+    output, _ = interrupted("--truncate", "error")
+    lines = two_thousand.read_text().splitlines()
+    two_thousand.write_text("\n".join([*lines[:1000], "on " * 600, *lines[1000:]]))
+    ran = run("embed", tiny, "-i", two_thousand, "-o", output, "--truncate", "error")
+    assert "texts[1000] (line 1001): it has 600 tokens" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--pool", "cls"], "pool is"),
+        (["--normalize"], 'normalize is "as the model: False" there and true here'),
+        (["--truncate", "tail"], "truncate is another"),
+    ],
+)
+def test_other_options_do_not_go_on(
+    run: Bertkit,
+    tiny: Path,
+    interrupted: Callable[..., tuple[Path, str]],
+    two_thousand: Path,
+    options: list[str],
+    said: str,
+) -> None:
+    output, _ = interrupted()
+    command = ("embed", tiny, "-i", two_thousand, "-o", output, *options)
+    ran = run(*command)
+    (error,) = [line for line in ran.err.splitlines() if "error" in line]
+    assert error.startswith(f"bertkit: error: {output}.part holds 768 vectors, and was made otherwise: {said}")
+    assert error.endswith("or add --overwrite (overwrite=True) to begin anew")
+    assert not output.exists()
+    assert run(*command, "--overwrite").code == 0
+    assert len(np.load(output)) == 2000
+    assert not Path(f"{output}.part").exists()
+
+
+def test_another_model_or_another_text_does_not_go_on(
+    run: Bertkit, tiny: Path, model: Model, interrupted: Callable[..., tuple[Path, str]], two_thousand: Path
+) -> None:
+    output, _ = interrupted()
+    other = bertkit.load(tiny)
+    with torch.no_grad():
+        other.network.encoder.embed.tokens.weight[7, 3] += 1e-3
+    ran = run("embed", other.save(output.with_name("other")), "-i", two_thousand, "-o", output)
+    assert "was made otherwise: weights is another. Repeat" in ran.err
+    lines = two_thousand.read_text().splitlines()
+    lines[100] = lines[100][::-1]
+    two_thousand.write_text("\n".join(lines))
+    ran = run("embed", tiny, "-i", two_thousand, "-o", output)
+    assert "was made of other texts: the first 768 of the input are not the same now" in ran.err
+    assert kept_of(output).items == 768
+
+
+def test_overwriting_is_interrupted_too(
+    run: Bertkit, tiny: Path, interrupted: Callable[..., tuple[Path, str]], two_thousand: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out.npy").write_bytes(b"old")
+    output, said = interrupted("--overwrite")
+    assert output.read_bytes() == b"old"
+    assert said.endswith(f"768 vectors are kept in {output}.part. The same command without --overwrite goes on")
+    ran = run("embed", tiny, "-i", two_thousand, "-o", output)
+    assert (ran.code, "going on after 768 vectors" in ran.err) == (0, True)
+    assert len(np.load(output)) == 2000
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import shutil
 import signal
 import sys
@@ -17,6 +18,7 @@ import pytest
 import typer
 
 from bertkit.cli.pretrain import Display
+from bertkit.runtime.ledger import Ledger
 from bertkit.tasks.finetune import finetune
 from tests.cli.running import Bertkit
 from tests.tasks import teaching
@@ -355,6 +357,132 @@ def test_a_file_with_and_without_labels(run: Bertkit, learned: Callable[[str], P
     assert run("predict", home / "run", "--data", texts).out == ran.out
     assert error(run("predict", home / "run", "a", "--data", texts).err) == "give texts, --input or --data: one of them"
     assert error(run("predict", home / "run", "--submission", tmp_path).err).startswith("--submission needs --data")
+
+
+# predict --output ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["classification", "pairs", "tagging", "answering", "choice"])
+def test_a_file_of_answers_is_what_is_printed(
+    run: Bertkit, learned: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    home, output = learned(name), tmp_path / "answers.jsonl"
+    data = next(home.glob("dev.*"))
+    printed = run("predict", home / "run", "--data", data, "--json").out
+    ran = run("predict", home / "run", "--data", data, "--output", output)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.splitlines()[-1] == (f"40 answers in {output}. Next: python -m json.tool --json-lines {output}")
+    assert output.read_text() == printed
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_lines_to_a_file_for_a_program(run: Bertkit, learned: Callable[[str], Path], tmp_path: Path) -> None:
+    made, output = learned("classification") / "run", tmp_path / "answers.jsonl"
+    texts = put(tmp_path / "texts.txt", 'she was lovely\n\n{"text": "猫 \u2028 was ugly"}\n' + "he " * 99 + "\n")
+    ran = run("predict", made, "--input", texts, "-o", output, "--json")
+    assert json.loads(ran.out) == {"answers": 4, "output": str(output)}
+    assert "bertkit: 1 of 4 texts cut to 40 tokens (61 tokens lost)" in ran.err.splitlines()
+    printed = run("predict", made, "--input", texts, "--json").out
+    assert output.read_bytes().decode() == printed
+
+
+@pytest.fixture
+def interrupting(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Ctrl-C after so many windows."""
+
+    def after(windows: int) -> None:
+        keep = Ledger.keep
+
+        def kept(self: Ledger, **more: Any) -> None:
+            keep(self, **more)
+            if self.kept.windows == windows:
+                monkeypatch.setattr(Ledger, "keep", keep)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(Ledger, "keep", kept)
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    return after
+
+
+@pytest.mark.parametrize("name", ["classification", "tagging", "choice"])
+def test_answers_are_gone_on_with(
+    run: Bertkit, learned: Callable[[str], Path], tmp_path: Path, interrupting: Callable[[int], None], name: str
+) -> None:
+    made, (write, suffix) = learned(name) / "run", teaching.SETS[name]
+    data, output, whole = tmp_path / f"data.{suffix}", tmp_path / "answers.jsonl", tmp_path / "whole.jsonl"
+    write(data, random.Random(3), 900)
+    assert run("predict", made, "--data", data, "-o", whole).code == 0
+    for windows, kept in ((1, 256), (2, 768)):
+        interrupting(windows)
+        ran = run("predict", made, "--data", data, "-o", output)
+        said = f"bertkit: stopped; {kept} answers are kept in {output}.part. The same command goes on"
+        assert (ran.code, ran.err.splitlines()[-1]) == (130, said)
+        assert not output.exists()
+    moved = data.rename(tmp_path / f"moved.{suffix}")  # it is what it holds that counts
+    ran = run("predict", made, "--data", moved, "-o", output)
+    assert f"bertkit: going on after 768 answers that are kept in {output}.part" in ran.err.splitlines()
+    assert output.read_bytes() == whole.read_bytes()
+    assert set(tmp_path.iterdir()) == {moved, output, whole}
+
+
+def test_answers_are_not_mixed(
+    run: Bertkit, learned: Callable[[str], Path], tmp_path: Path, interrupting: Callable[[int], None]
+) -> None:
+    made, output = learned("classification") / "run", tmp_path / "answers.jsonl"
+    lines = [f"he was {number % 7}" for number in range(300)]
+    texts = put(tmp_path / "texts.tsv", "\n".join(lines))
+    interrupting(1)
+    assert run("predict", made, "--input", texts, "-o", output).code == 130
+    ran = run("predict", made, "--data", texts, "-o", output)
+    assert 'was made otherwise: asked is "lines" there and "data" here' in error(ran.err)
+    other = changed(made.parent, tmp_path / "model", lambda told: told.update(limit=30))
+    ran = run("predict", other, "--input", texts, "-o", output)
+    assert error(ran.err) == (
+        f"{output}.part holds 256 answers, and was made otherwise: limit is 40 there and 30 here. Repeat what was "
+        "there to go on, or add --overwrite (overwrite=True) to begin anew"
+    )
+    put(texts, "\n".join([*lines[:290], '{"txt": 1}', *lines]))
+    ran = run("predict", made, "--input", texts, "-o", output)
+    assert error(ran.err) == (
+        "input 291: this model wants a line of text, or an object with text; it has txt. 256 answers are kept in "
+        f"{output}.part; the same command goes on after them"
+    )
+    put(texts, "\n".join(["other", *lines[1:]]))
+    ran = run("predict", made, "--input", texts, "-o", output)
+    assert "was made of other texts: the first 256 of the input are not the same now" in error(ran.err)
+    assert run("predict", made, "--input", texts, "-o", output, "--overwrite").code == 0
+    assert [json.loads(line)["input"] for line in output.read_text().splitlines()] == ["other", *lines[1:]]
+
+
+def test_answers_of_nothing(run: Bertkit, learned: Callable[[str], Path], tmp_path: Path) -> None:
+    ran = run("predict", learned("classification") / "run", "-i", put(tmp_path / "x", ""), "-o", tmp_path / "o.jsonl")
+    assert (ran.code, (tmp_path / "o.jsonl").read_bytes()) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-o", "answers.json"], "--output answers.json must end in .jsonl, which has a JSON object on each line"),
+        (["-o", "there.jsonl"], "--output there.jsonl exists. Give another name, or add --overwrite to replace it"),
+        (["-o", "new.jsonl", "--submission", "x"], "--submission names its files itself: give it, or --output"),
+    ],
+)
+def test_outputs_that_are_refused(
+    run: Bertkit,
+    learned: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.jsonl").write_text("precious")
+    home = learned("classification")
+    ran = run("predict", home / "run", "--data", home / "dev.tsv", *options)
+    assert ran.code == 1
+    assert said in error(ran.err)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("there.jsonl", "precious")]
 
 
 # a model directory that somebody changed ─────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,9 @@ import threading
 import time
 from pathlib import Path
 
+from bertkit.runtime.ledger import kept_of
+from tests.cli.running import Bertkit
+
 BERTKIT = [sys.executable, "-m", "bertkit"]
 
 
@@ -31,26 +34,47 @@ def test_closed_pipe_is_silent_and_endless_input_is_no_problem(tiny: Path) -> No
     assert said == f"bertkit: {tiny}: took encoder, mlm; left none; made new none\n"
 
 
-def test_interrupt_leaves_nothing(tiny: Path, tmp_path: Path) -> None:
-    command = [*BERTKIT, "embed", str(tiny), "--input", "-", "--output", str(tmp_path / "never.npy")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ours:
+def test_interrupted_and_killed_the_same_command_goes_on(run: Bertkit, tiny: Path, tmp_path: Path) -> None:
+    texts = [f"the cat {number}\n" for number in range(5000)]
+    (tmp_path / "texts.txt").write_text("".join(texts))
+    output, part = tmp_path / "vectors.npy", tmp_path / "vectors.npy.part"
+
+    def started(upto: int, kept: int) -> subprocess.Popen[bytes]:
+        """A process that waits for more texts, with so many rows kept."""
+        command = [*BERTKIT, "embed", str(tiny), "--input", "-", "--output", str(output)]
+        ours = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         assert ours.stdin
-        assert ours.stderr
-        ours.stdin.write(b"the cat\n" * 5000)
-        ours.stdin.flush()  # and then no end of input: it waits for the next window
-        loaded = ours.stderr.readline().decode()
-        while not list(tmp_path.glob(".never.npy.*.tmp/new")):  # where the file grows
+        ours.stdin.write("".join(texts[:upto]).encode())
+        ours.stdin.flush()
+        while kept_of(output).items != kept:
             assert ours.poll() is None
+            time.sleep(0.01)
+        return ours
+
+    with started(1000, kept=768) as ours:
+        assert ours.stderr
         ours.send_signal(signal.SIGINT)
-        said = ours.stderr.readline().decode()
+        said = ours.stderr.readline() + ours.stderr.readline()
         while ours.poll() is None:  # on its way out, which takes a second
             ours.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        code = ours.wait(timeout=60)
-    assert loaded.endswith("made new none\n")
-    assert said == "bertkit: stopped; nothing was written\n"
-    assert code == 130
-    assert list(tmp_path.iterdir()) == []
+        assert ours.wait(timeout=60) == 130
+    assert said.decode().splitlines()[-1] == (
+        f"bertkit: stopped; 768 vectors are kept in {part}. The same command goes on"
+    )
+    with started(4000, kept=3840) as ours:
+        other = run("embed", tiny, "-i", tmp_path / "texts.txt", "-o", output)
+        assert f"another process is writing {output}: wait until it ends" in other.err
+        ours.kill()
+    assert not output.exists()
+    assert kept_of(output).items == 3840
+
+    ran = run("embed", tiny, "-i", tmp_path / "texts.txt", "-o", output)
+    assert f"bertkit: going on after 3,840 vectors that are kept in {part}" in ran.err.splitlines()
+    assert f"5,000 vectors of width 128 in {output}. Next" in ran.err
+    assert run("embed", tiny, "-i", tmp_path / "texts.txt", "-o", tmp_path / "whole.npy").code == 0
+    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert not part.exists()
 
 
 def test_bar_on_a_terminal_and_results_in_the_file(tiny: Path, tmp_path: Path) -> None:
