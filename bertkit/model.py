@@ -177,12 +177,15 @@ class Model:
         >>> bertkit.load("minilm").use("torch", batch_invariant=True).embed("a cat").shape
         (384,)
         """
-        quantized = Quantization.of(self.config)
-        precision = precision or (INT8 if quantized else FP32)
-        whole = quantized or Quantization(engine="")
-        runner = choose(self.network, engine, precision, whole.kept, whole.engine)
+        whole = Quantization.of(self.config) or Quantization(engine="")
+        runner = choose(self.network, engine, precision or self.precision, whole.kept, whole.engine)
         self._runner = (runner or Runner.of_torch(self.network)).alone() if batch_invariant else runner
         return self
+
+    @property
+    def precision(self) -> str:
+        """Of its products, unless `use` says otherwise: int8 where `bertkit quantize` made it, else fp32."""
+        return INT8 if Quantization.of(self.config) else FP32
 
     @property
     def fingerprint(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import typer
 
 from bertkit.cli import keeping
 from bertkit.cli.arguments import Input, Json, ModelName, Texts, texts_from
+from bertkit.cli.engines import BatchInvariant, Engine, use
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import one_line
 from bertkit.errors import BertkitError
@@ -77,6 +78,8 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="One of the model's prompts, such as query; if not given, its default."),
     ] = None,
+    engine: Engine = "auto",
+    batch_invariant: BatchInvariant = False,
     as_json: Json = False,
 ) -> None:
     """Turn texts into vectors, one row per text and line, in bounded memory.
@@ -93,30 +96,36 @@ def run(
     found = texts_from(texts, source, EXAMPLE)
     policy = _policy(truncate, stride)
     with keeping.told_when_stopped(output, VECTORS, overwrite):
-        _run(model, found, source, output, overwrite, pool, normalize, policy, prompt, as_json)
+        opened = _opened(model, pool)
+        use(opened, engine, batch_invariant, source)
+        _run(opened, found, source, output, overwrite, normalize, policy, prompt, as_json)
+
+
+def _opened(name: str, pool: str | None) -> Model:
+    import bertkit
+    from bertkit.parts.pool import named
+
+    pooling = None if pool is None else named(pool)  # refuse a wrong name before the model is read
+    opened = bertkit.load(name, engine="torch")
+    opened.pool = opened.pool if pooling is None else pooling
+    return opened
 
 
 def _run(
-    model: str,
+    opened: Model,
     found: Iterator[str],
     source: str | None,
     output: Path | None,
     overwrite: bool,
-    pool: str | None,
     normalize: bool | None,
     policy: Policy,
     prompt: str | None,
     as_json: bool,
 ) -> None:
-    import bertkit
     from bertkit.cli.progress import counting
-    from bertkit.parts.pool import named
     from bertkit.runtime.ledger import growing
     from bertkit.text.truncate import Cut
 
-    pooling = None if pool is None else named(pool)  # refuse a wrong name before the model is read
-    opened = bertkit.load(model)
-    opened.pool = opened.pool if pooling is None else pooling
     width = opened.width
     cut = Cut()
     embed = partial(opened.embed_stream, normalize=normalize, truncate=policy, cut=cut, prompt=prompt)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from bertkit.model import Model
 
-Item = TypeVar("Item")
-ENOUGH = 5000
-"""texts for which it is worth some seconds to find the fastest engine"""
+MUCH = 500_000
+"""bytes of a file for which it is worth some seconds to find the fastest engine"""
 
 Engine = Annotated[
     str,
@@ -30,16 +28,13 @@ BatchInvariant = Annotated[
 ]
 
 
-def used(model: Model, engine: str, batch_invariant: bool, items: Iterable[Item]) -> Iterator[Item]:
+def use(model: Model, engine: str, batch_invariant: bool, source: str | Path | None) -> None:
     """Choose the engine; where there is much to do and nobody knows the fastest one, measure first."""
     from bertkit.runtime import tune
 
-    rest = iter(items)
-    first: list[Item] = []
-    if engine == "auto" and model.device.type == "cpu" and tune.remembered(model.network) is None:
-        first = list(islice(rest, ENOUGH))
-        if len(first) == ENOUGH:
-            typer.echo("bertkit: finding the fastest engine for this model here; it will be remembered", err=True)
-            tune.tune(model.network)
+    much = source is not None and Path(source).is_file() and Path(source).stat().st_size >= MUCH
+    measurable = engine == "auto" and model.precision == "fp32" and model.device.type == "cpu"
+    if much and measurable and tune.remembered(model.network) is None:
+        typer.echo("bertkit: finding the fastest engine for this model here; it will be remembered", err=True)
+        tune.tune(model.network)
     model.use(engine, batch_invariant=batch_invariant)
-    return chain(first, rest)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bertkit.cli.arguments import Json
-from bertkit.cli.engines import BatchInvariant, Engine
+from bertkit.cli.engines import BatchInvariant, Engine, use
 from bertkit.cli.finetune import OnError
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import facts
@@ -34,7 +34,7 @@ def run(
     from bertkit.tasks.finetuned import Finetuned as Opened
 
     opened = Opened.load(model)
-    opened.model.use(engine, batch_invariant=batch_invariant)
+    use(opened.model, engine, batch_invariant, data)
     with counting("examining", None) as (_, advance):
         result = opened.evaluate(data, on_error.value, advance)
     if as_json:

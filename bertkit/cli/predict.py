@@ -6,6 +6,7 @@ import json
 import queue
 import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 
 from bertkit.cli import keeping
 from bertkit.cli.arguments import Input, Json, Texts, texts_from
+from bertkit.cli.engines import BatchInvariant, Engine, use
 from bertkit.cli.evaluate import Finetuned
 from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import json_line, one_line
@@ -44,6 +46,8 @@ def run(
         typer.Option("--output", "-o", metavar="FILE.jsonl", help="Write what --json prints to a file instead."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help=keeping.OVERWRITE)] = False,
+    engine: Engine = "auto",
+    batch_invariant: BatchInvariant = False,
     as_json: Json = False,
 ) -> None:
     """Answer for texts on the command line, for lines of a file or of standard input, or for a dataset.
@@ -55,8 +59,7 @@ def run(
     With --output these lines go to a file, which appears when it is whole. Interrupted or killed, the same command goes
     on: until the file is whole, its lines are kept in FILE.jsonl.part.
     """
-    from bertkit.tasks.finetuned import Finetuned as Opened
-
+    opened = partial(_opened, model, engine, batch_invariant, data or source)
     if data is not None and (texts or source):
         raise BertkitError("give texts, --input or --data: one of them")
     if output is not None:
@@ -65,23 +68,30 @@ def run(
         keeping.require_output(output, ".jsonl", "has a JSON object on each line", overwrite)
         lines = texts_from(texts, source, EXAMPLE) if data is None else iter(())
         with keeping.told_when_stopped(output, ANSWERS, overwrite):
-            _to_file(Opened.load(model), lines, source, data, output, overwrite, as_json)
+            _to_file(opened(), lines, source, data, output, overwrite, as_json)
         return
     if data is not None:
-        _of_data(Opened.load(model), data, submission, as_json)
+        _of_data(opened(), data, submission, as_json)
         return
     if submission is not None:
         raise BertkitError("--submission needs --data, the folder or the test file of a GLUE task")
     lines = texts_from(texts, source, EXAMPLE)
-    opened = Opened.load(model)
-    count = 0
+    answerer, count = opened(), 0
     for given in _as_they_come(lines):
-        items, error = _until_wrong(opened.items(map(_asked, given), count + 1))
-        for line, answer in zip(given, opened.answers(items), strict=False):
+        items, error = _until_wrong(answerer.items(map(_asked, given), count + 1))
+        for line, answer in zip(given, answerer.answers(items), strict=False):
             typer.echo(to_json({"input": line, **answer.told()}) if as_json else f"{answer.short}\t{one_line(line)}")
         if error is not None:
             raise error
         count += len(given)
+
+
+def _opened(model: Path, engine: str, batch_invariant: bool, source: str | Path | None) -> Opened:
+    from bertkit.tasks.finetuned import Finetuned as Opened
+
+    found = Opened.load(model)
+    use(found.model, engine, batch_invariant, source)
+    return found
 
 
 def _until_wrong(items: Iterator[Item]) -> tuple[list[Item], BertkitError | None]:
