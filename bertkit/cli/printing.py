@@ -27,7 +27,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def json_line(value: Any) -> bytes:
-    """The same as a line of a UTF-8 file, which has escapes for halves of characters.
+    r"""The same as a line of a UTF-8 file, which has escapes for halves of characters.
 
     >>> json_line({"text": "猫\ud800"}).decode()
     '{"text": "猫\\ud800"}\n'
