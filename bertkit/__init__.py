@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bertkit.errors import BertkitError
+    from bertkit.export.exported import Exported
     from bertkit.model import Guess, Model, create, list_models, load
     from bertkit.tasks.classifier import Classifier
     from bertkit.tasks.finetuned import Finetuned
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BertkitError",
     "Classifier",
+    "Exported",
     "Finetuned",
     "Guess",
     "Model",
@@ -35,6 +37,7 @@ __all__ = [
 _HOMES = {
     "BertkitError": "bertkit.errors",
     "Classifier": "bertkit.tasks.classifier",
+    "Exported": "bertkit.export.exported",
     "Finetuned": "bertkit.tasks.finetuned",
     "Tokenizer": "bertkit.text",
 }

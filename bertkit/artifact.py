@@ -74,6 +74,14 @@ def require_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> No
     _refuse_directory(resolved(path), overwrite)
 
 
+def require_apart(source: str | os.PathLike[str], destination: str | os.PathLike[str]) -> None:
+    """Raise where what is written would replace what it is made from, or lie inside it."""
+    here, there = resolved(source), resolved(destination)
+    if here in (there, *there.parents):
+        where = "is the source itself" if here == there else "lies inside the source"
+        raise BertkitError(f"{os.fspath(destination)} {where}: give another directory to write to")
+
+
 @contextlib.contextmanager
 def file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Write to the yielded handle, seeking as you like; the file becomes `path` when the block ends well.

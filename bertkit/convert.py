@@ -73,10 +73,7 @@ def convert(
     if to != "sentence-transformers" and (pool is not None or normalize is not None):
         raise BertkitError(f"pool and normalize (--pool, --normalize) say how vectors are made; {to} files cannot")
     found, path = find.find(source), Path(destination)
-    here, there = artifact.resolved(found), artifact.resolved(path)
-    if here in (there, *there.parents):
-        where = "is the source itself" if here == there else "lies inside the source"
-        raise BertkitError(f"{path} {where}: give another directory to write to")
+    artifact.require_apart(found, path)
     noted: dict[str, Any] = {}
     with artifact.directory(path, "model", overwrite=overwrite, facts=noted) as temporary:
         model = load(source)

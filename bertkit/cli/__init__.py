@@ -16,6 +16,7 @@ from bertkit.cli import (
     doctor,
     embed,
     evaluate,
+    export,
     fill,
     finetune,
     info,
@@ -63,7 +64,7 @@ def _options(
 
 for command in (
     *(info, tokenize, lengths, embed, fill, pretrain, finetune, evaluate, predict),
-    *(tune, quantize, report, convert, doctor),
+    *(tune, quantize, export, report, convert, doctor),
 ):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 

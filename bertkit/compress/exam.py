@@ -7,6 +7,7 @@ vectors before and after.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ import numpy as np
 
 from bertkit.errors import BertkitError
 from bertkit.evaluate.correlation import spearman
-from bertkit.model import Model
-from bertkit.tasks.finetuned import Finetuned
+from bertkit.model import Model, load
+from bertkit.tasks.finetuned import Finetuned, is_finetuned
 from bertkit.tasks.guess import guess
 from bertkit.tasks.item import Item, Options, Question, Texts, Words
 from bertkit.tasks.layout import Layout, stop
 from bertkit.tasks.regression import number_of
+from bertkit.weights.find import find
 
 Subject = Model | Finetuned
 MOST = 5000
@@ -32,6 +34,12 @@ MOST = 5000
 def model_of(subject: Subject) -> Model:
     """The network and its tokenizer."""
     return subject.model if isinstance(subject, Finetuned) else subject
+
+
+def opened(source: str | os.PathLike[str]) -> Subject:
+    """A run of bertkit finetune, the model in it, or any other model."""
+    path = find(source)
+    return Finetuned.load(path) if is_finetuned(path) else load(source)
 
 
 class Exam(ABC):
@@ -95,9 +103,9 @@ def exam(subject: Subject, data: Path | None, sample: Sequence[str]) -> tuple[Ex
     """By which number a model is judged, and texts that are like those it will see."""
     if data is None:
         return CosineExam.of(sample, subject), list(sample)
-    layout = subject.layout if isinstance(subject, Finetuned) else _layout(data)
+    layout = subject.layout if isinstance(subject, Finetuned) else layout_of(data)
     items = list(islice(layout.items(data, stop), MOST)) if layout else []
-    texts = [text for item in items for text in _texts(item)] if layout else _lines(data)
+    texts = [text for item in items for text in _texts(item)] if layout else lines_of(data)
     if not texts:
         raise BertkitError(f"{data} holds no texts: give rows like those that the model will see")
     if isinstance(subject, Finetuned):
@@ -108,7 +116,7 @@ def exam(subject: Subject, data: Path | None, sample: Sequence[str]) -> tuple[Ex
     return CosineExam.of(texts[:MOST], subject), texts
 
 
-def _layout(data: Path) -> Layout | None:
+def layout_of(data: Path) -> Layout | None:
     """How a file is read; None for one of plain lines."""
     try:
         return guess(data, {}).layout
@@ -116,7 +124,8 @@ def _layout(data: Path) -> Layout | None:
         return None
 
 
-def _lines(data: Path) -> list[str]:
+def lines_of(data: Path) -> list[str]:
+    """A text on each line that is not blank; the first few thousand."""
     with data.open(encoding="utf-8", errors="replace") as file:
         return [line.rstrip("\r\n") for line in islice(file, MOST) if line.strip()]
 

@@ -21,10 +21,9 @@ from typing import Any
 import torch
 
 from bertkit import artifact
-from bertkit import model as models
 from bertkit.batch import Batch, collate
 from bertkit.compress.center import center
-from bertkit.compress.exam import Exam, Subject, exam, model_of
+from bertkit.compress.exam import Exam, Subject, exam, model_of, opened
 from bertkit.compress.sample import SENTENCES
 from bertkit.compress.suffering import suffering
 from bertkit.errors import BertkitError
@@ -36,9 +35,8 @@ from bertkit.runtime.engines.engine import FP32, INT8
 from bertkit.runtime.stream import example
 from bertkit.runtime.tune import Measured
 from bertkit.tasks.card import card
-from bertkit.tasks.finetuned import TASK, Finetuned
+from bertkit.tasks.finetuned import Finetuned
 from bertkit.weights import int8
-from bertkit.weights.find import find
 from bertkit.weights.int8 import CONFIG, Quantization
 
 log = logging.getLogger("bertkit")
@@ -102,7 +100,7 @@ def quantize(
     own stand in. `calibrate` centres states by them.
     """
     artifact.require_free(output, overwrite=overwrite)
-    subject = _opened(source)
+    subject = _floating(source)
     judge, texts = exam(subject, data, SENTENCES)
     say(f"judged by {judge.measure}" + (f" on {data}" if data else ", on sentences of our own: give --data for yours"))
     network = copy.deepcopy(model_of(subject).network)
@@ -169,11 +167,8 @@ def _refusals(verdict: Verdict, loss: float) -> Iterator[str]:
         yield f"it is slower here: {share:.2f} times the speed of fp32"
 
 
-def _opened(source: str | os.PathLike[str]) -> Subject:
-    path = find(source)
-    run = path / "model"
-    fine = (path / TASK).is_file() or (run / TASK).is_file()
-    subject: Subject = Finetuned.load(path) if fine else models.load(source)
+def _floating(source: str | os.PathLike[str]) -> Subject:
+    subject = opened(source)
     if Quantization.of(model_of(subject).config):
         raise BertkitError(f"{os.fspath(source)} is quantised already: give the model that it was made from")
     return subject

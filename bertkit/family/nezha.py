@@ -80,7 +80,7 @@ class RelativePlace(Place):
     def _of(self, block: Block, like: Tensor) -> Tensor:
         """The distances from -Q to Q, [2Q + 1, H]."""
         assert self._table is not None, "prepare makes the table"
-        longest = len(self._table) // 2
+        longest = self._table.shape[0] // 2  # len would be a number that torch.export keeps for good
         return self._table[longest - block.length : longest + block.length + 1].to(like.dtype)
 
 

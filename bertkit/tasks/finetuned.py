@@ -86,9 +86,9 @@ class Finetuned:
     def load(cls, path: str | os.PathLike[str]) -> Finetuned:
         """Of a run's directory, or of the model in it."""
         home = Path(path)
-        home = home / MODEL if (home / MODEL / TASK).is_file() else home
-        if not (home / TASK).is_file():
+        if not is_finetuned(home):
             raise _nothing(home)
+        home = home / MODEL if (home / MODEL / TASK).is_file() else home
         model = models.load(home)
         tasks.learn_parts()
         told = read_object(home / TASK)
@@ -113,6 +113,13 @@ class Finetuned:
         beside: Mapping[str, str] | None = None,
     ) -> Path:
         """Write it; whole or not at all. `beside` are further files of text, by name."""
+        # how sentences become vectors is no part of it
+        model = Model(self.model.network, self.model.tokenizer, None, self.model.config)
+        with model.network.evaluating():
+            return model.save(path, overwrite, beside={TASK: self.told(), CARD: card, **(beside or {})})
+
+    def told(self) -> str:
+        """What task.json says."""
         told = {
             **self.facts,
             "bertkit": bertkit.__version__,
@@ -121,11 +128,7 @@ class Finetuned:
             "truncate": to_json(self.policy),
             "limit": self.model.limit,
         }
-        text = json.dumps(told, indent=1, ensure_ascii=False)
-        # how sentences become vectors is no part of it
-        model = Model(self.model.network, self.model.tokenizer, None, self.model.config)
-        with model.network.evaluating():
-            return model.save(path, overwrite, beside={TASK: text + "\n", CARD: card, **(beside or {})})
+        return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
 
     def predict(self, inputs: Iterable[Given], cut: Cut | None = None) -> list[Any]:
         """What it says of texts, of pairs (tuples) or of objects with the task's own names."""
@@ -208,6 +211,22 @@ def _require_characters(given: str | Mapping[str, Any], number: int) -> None:
                 f"input {number} has a lone surrogate {text[error.start]!a} at character {error.start}, which is not a "
                 "character, but half of one: write the whole, or leave it out"
             ) from None
+
+
+def is_finetuned(path: Path) -> bool:
+    """Whether a directory is a run of bertkit finetune that has a model, or such a model."""
+    return any((place / TASK).is_file() for place in (path, path / MODEL))
+
+
+def layout_beside(path: Path) -> Layout | None:
+    """How the files of a task are read that a model, or an export of one, learned; None where it learned none."""
+    home = next((place for place in (path, path / MODEL) if (place / TASK).is_file()), None)
+    if home is None:
+        return None
+    tasks.learn_parts()
+    with about(home / TASK):
+        layout = from_json(read_object(home / TASK).get("layout", {}))
+    return layout if isinstance(layout, Layout) else None
 
 
 def _nothing(path: Path) -> BertkitError:

@@ -158,6 +158,13 @@ def _sources(
 
 def write(network: NetworkModule, config: Mapping[str, Any], directory: Path, shard_bytes: int = SHARD_BYTES) -> None:
     """config.json and safetensors, as Hugging Face's classes write and read them."""
+    write_config(network, config, directory)
+    family = family_of(config.get("model_type", "bert"))
+    files.write(foreign(network, family, Quantization.of(config)), directory, shard_bytes)
+
+
+def write_config(network: NetworkModule, config: Mapping[str, Any], directory: Path) -> None:
+    """config.json alone."""
     family = family_of(config.get("model_type", "bert"))
     quantization = Quantization.of(config)
     kept = {key: value for key, value in config.items() if key not in _NOT_KEPT}
@@ -167,7 +174,6 @@ def write(network: NetworkModule, config: Mapping[str, Any], directory: Path, sh
     written = {**kept, **family.config(network.spec), "dtype": dtype}
     text = json.dumps(written, indent=2, sort_keys=True, ensure_ascii=False)
     (directory / CONFIG).write_text(text + "\n", encoding="utf-8")
-    files.write(foreign(network, family, quantization), directory, shard_bytes)
 
 
 def foreign(network: NetworkModule, family: Family, quantization: Quantization | None = None) -> dict[str, Tensor]:

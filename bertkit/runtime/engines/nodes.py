@@ -101,10 +101,21 @@ class Nodes:
             stored = [self._stored(name, value, file, weights.name) for name, value in self._constants.items()]
         path.write_bytes(self._wrapped(stored).SerializeToString())
 
+    def write(self, path: Path) -> None:
+        """The graph as a file, weights and all; where that would be too large, with its weights beside it."""
+        if self._is_large:
+            self.save(path)
+        else:
+            path.write_bytes(self.model().SerializeToString())
+
+    @property
+    def _is_large(self) -> bool:
+        return sum(value.nbytes for value in self._constants.values()) > LARGEST
+
     @contextmanager
     def readable(self) -> Iterator[bytes | str]:
         """What engines read: the message, or where it would be too large the path of a file, there for as long."""
-        if sum(value.nbytes for value in self._constants.values()) <= LARGEST:
+        if not self._is_large:
             yield self.model().SerializeToString()
             return
         with tempfile.TemporaryDirectory() as home:

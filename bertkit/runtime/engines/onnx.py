@@ -27,7 +27,7 @@ class Onnx(Engine):
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
         library = self._package()
-        _be_quiet(library)
+        be_quiet(library)
         self._encoder = network.spec.encoder
         product = Integers(frozenset(setup.kept)) if setup.precision == INT8 else Floats()
         made = graph.Graph(network, product).tell_hidden()
@@ -60,7 +60,7 @@ def _options(library: Any, setup: Setup) -> Any:
     return options
 
 
-def _be_quiet(library: Any) -> None:
+def be_quiet(library: Any) -> None:
     """No reports to anybody, and no warnings about what it will do on its own."""
     library.set_default_logger_severity(ERRORS)
     getattr(library, "disable_telemetry_events", lambda: None)()

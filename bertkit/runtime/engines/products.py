@@ -40,16 +40,20 @@ class Floats(Product):
 class Integers(Product):
     """In whole numbers: a scale for each token and for each output, and floats for the layers that are `kept`.
 
+    Kept are also those whose names do not begin with `within`, such as `encoder.`: heads then stay as they were learned.
     Each token is measured by itself, so that what stands beside it in a batch changes nothing. Tokens become 1 to 255
     around a zero of 128 and weights -64 to 64, not -127 to 127: processors without an instruction for it (VNNI) add two
     products in 16 bits and cut off what is beyond. 2·255·64 is just within; every sum is then exact, everywhere.
     """
 
-    def __init__(self, kept: frozenset[str] = frozenset()) -> None:
-        self.kept = kept
+    def __init__(self, kept: frozenset[str] = frozenset(), within: str = "") -> None:
+        self.kept, self.within = kept, within
+
+    def _keeps(self, name: str) -> bool:
+        return name in self.kept or not name.startswith(self.within)
 
     def linear(self, nodes: Nodes, x: str, name: str, weight: Array, bias: Array | None) -> str:
-        if name in self.kept:
+        if self._keeps(name):
             return Floats().linear(nodes, x, name, weight, bias)
         matrix = nodes.constant(f"{name}.weight_quantized", lambda: whole(weight)[0].T)  # [I, O]
         scale = nodes.constant(f"{name}.weight_scale", lambda: whole(weight)[1])  # [O]
@@ -60,7 +64,7 @@ class Integers(Product):
         return _plus(nodes, nodes.add("Mul", nodes.add("Mul", sums, scale), step), name, bias)
 
     def tied(self, nodes: Nodes, x: str, name: str, table: str, weight: Array, bias: Array) -> str:
-        if name in self.kept:
+        if self._keeps(name):
             return Floats().tied(nodes, x, name, table, weight, bias)
         return self.linear(nodes, x, name, weight, bias)
 
