@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,17 @@ def test_a_stranger_needs_nothing_of_ours(tmp_path: Path) -> None:
     assert np.abs(logits - said).max() <= 1e-5
     config = json.loads((made.path / "config.json").read_text())
     assert list(config["id2label"].values()) == list(LABELS)
+
+
+def test_the_page_about_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "export.md").read_text(encoding="utf-8")
+    export(saved(tmp_path, "mean"), tmp_path / "minilm-onnx")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for snippet in re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE):
+        exec(compile(snippet, "export.md", "exec"), names)
+    assert names["vectors"].shape == (2, 16)
+    assert np.abs(names["vectors"][1] - names["row"]["sentence_embedding"]).max() <= 1e-6
 
 
 def test_rows_and_tokens_are_free(tmp_path: Path) -> None:
@@ -273,6 +285,8 @@ def test_prompts(tmp_path: Path) -> None:
     made = Exported.load(export(tmp_path / "source", tmp_path / "out").path)
     (row,) = made.rows(["runs"])
     assert made.prompt == "the dog "
+    with pytest.raises(BertkitError, match="the prompt 'the dog ' stands before single texts: give no pairs"):
+        list(made.rows([("the cat", "runs")]))
     assert np.abs(row["sentence_embedding"] - source.embed("runs")).max() <= 1e-5
     source.include_prompt = False
     source.save(tmp_path / "blind")

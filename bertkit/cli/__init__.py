@@ -21,6 +21,7 @@ from bertkit.cli import (
     finetune,
     info,
     lengths,
+    parity,
     predict,
     pretrain,
     quantize,
@@ -64,7 +65,7 @@ def _options(
 
 for command in (
     *(info, tokenize, lengths, embed, fill, pretrain, finetune, evaluate, predict),
-    *(tune, quantize, export, report, convert, doctor),
+    *(tune, quantize, export, parity, report, convert, doctor),
 ):
     app.command(name=command.__name__.rsplit(".", 1)[-1], epilog=f"Example: {command.EXAMPLE}")(command.run)
 

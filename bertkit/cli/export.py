@@ -68,6 +68,7 @@ def run(
         "inputs": [f"{name} [B, L]" for name in sheet.inputs],
         "outputs": [f"{one.name} [{', '.join(map(str, one.axes))}]" for one in sheet.outputs],
         "limit": f"{sheet.limit} tokens",
+        **({"written before each text": repr(sheet.prompt)} if sheet.prompt else {}),
         "precision": sheet.precision,
         "largest_difference": f"{check.largest:.1e} over {check.rows} rows ({asked})",
     }

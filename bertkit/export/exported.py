@@ -49,20 +49,20 @@ class Sheet:
     @classmethod
     def read(cls, path: Path) -> Sheet:
         """Of a file; what it lacks is named."""
-        told = read_object(path)
+        told, words = read_object(path), ("format", "family", "head", "kind", "prompt", "tokenizer", "precision")
         with about(path):
-            lists = {name: tuple(_all(told, name, list)) for name in ("labels", "inputs")}
-            outputs = tuple(Output(name, tuple(axes)) for name, axes in _all(told, "outputs", dict).items())
-            words = ("format", "family", "head", "kind", "prompt", "tokenizer", "precision")
-            texts = {name: _all(told, name, str) for name in words}
-            return cls(**texts, **lists, outputs=outputs, limit=_all(told, "limit", int))
+            found: dict[str, Any] = {name: _needed(told, name, str) for name in words}
+            found |= {name: tuple(_needed(told, name, list)) for name in ("labels", "inputs")}
+            outputs = _needed(told, "outputs", dict).items()
+            found["outputs"] = tuple(Output(name, tuple(axes)) for name, axes in outputs)
+            return cls(**found, limit=_needed(told, "limit", int))
 
     def told(self) -> dict[str, Any]:
         """As JSON has it."""
         return {**vars(self), "outputs": {output.name: list(output.axes) for output in self.outputs}}
 
 
-def _all(told: Mapping[str, Any], name: str, kind: type) -> Any:
+def _needed(told: Mapping[str, Any], name: str, kind: type) -> Any:
     if not isinstance(told.get(name), kind):
         there = f"is {told[name]!r}" if name in told else "is missing"
         raise BertkitError(f"{name} {there}: copy the export again, or make it again with bertkit export")

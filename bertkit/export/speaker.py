@@ -65,6 +65,9 @@ class Speaker(ABC):
         if isinstance(texts, str):
             raise BertkitError(f"texts is one str: give a list, [{texts[:20]!r}]")
         for window in windows(checked(texts), lambda fields: sum(map(len, fields))):
+            if self.prompt and any(len(fields) > 1 for fields in window):
+                raise BertkitError(f"the prompt {self.prompt!r} stands before single texts: give no pairs")
+            done.latest.clear()
             read = self.examples(window, policy, done, seen)
             seen += len(window)
             for group in self._fitting(read):
@@ -76,8 +79,6 @@ class Speaker(ABC):
 
     def examples(self, texts: Sequence[tuple[str, ...]], policy: Policy, cut: Cut, first: int = 0) -> Iterator[Example]:
         """Texts, or the fields of each, as a model reads them; errors name them by their number."""
-        if self.prompt and any(len(fields) > 1 for fields in texts):
-            raise BertkitError(f"a prompt, {self.prompt!r}, stands before single texts: give no pairs")
         prompted = [(self.prompt + first, *rest) for first, *rest in texts]
         ids = iter(self.tokenizer.ids_of_many([text for fields in prompted for text in fields], special_tokens=False))
         for number, fields in enumerate(prompted, first):
@@ -133,7 +134,7 @@ class Live(Speaker):
         self._runner = runner or model.runner
 
     def said(self, examples: Sequence[Example]) -> dict[str, Array]:
-        engine, model = self._runner.engine(len(examples)), self.ending.model
+        engine, model = self._runner.engine(batches=2), self.ending.model  # the one for many texts
         batch = collate(examples, engine.layout).to(model.device)
         with torch.inference_mode(), model.network.evaluating():
             found = self.ending.said(self._states(engine, batch), batch.layout)

@@ -40,7 +40,7 @@ class Floats(Product):
 class Integers(Product):
     """In whole numbers: a scale for each token and for each output, and floats for the layers that are `kept`.
 
-    Kept are also those whose names do not begin with `within`, such as `encoder.`: heads then stay as they were learned.
+    Kept are also those whose names do not begin with `within`: with `encoder.` heads stay as they were learned.
     Each token is measured by itself, so that what stands beside it in a batch changes nothing. Tokens become 1 to 255
     around a zero of 128 and weights -64 to 64, not -127 to 127: processors without an instruction for it (VNNI) add two
     products in 16 bits and cut off what is beyond. 2·255·64 is just within; every sum is then exact, everywhere.
