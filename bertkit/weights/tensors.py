@@ -176,16 +176,24 @@ def write(tensors: Mapping[str, Tensor], directory: Path, shard_bytes: int) -> N
     """Write safetensors: one file, or several of at most `shard_bytes` and their index."""
     shards = list(_packed(tensors, shard_bytes))
     if len(shards) == 1:
-        save_file(shards[0], directory / SAFE, metadata={"format": "pt"})
+        _save(shards[0], directory / SAFE)
         return
     table: dict[str, str] = {}
     for number, shard in enumerate(shards, start=1):
         name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
-        save_file(shard, directory / name, metadata={"format": "pt"})
+        _save(shard, directory / name)
         table |= dict.fromkeys(shard, name)
     size = sum(tensor.nbytes for tensor in tensors.values())
     text = json.dumps({"metadata": {"total_size": size}, "weight_map": table}, indent=2, sort_keys=True)
     (directory / (SAFE + INDEX)).write_text(text + "\n", encoding="utf-8")
+
+
+def _save(shard: dict[str, Tensor], path: Path) -> None:
+    """With the permissions of any other file here: safetensors makes files that only their owner can read."""
+    path.touch()
+    mode = path.stat().st_mode
+    save_file(shard, path, metadata={"format": "pt"})
+    path.chmod(mode)
 
 
 def _packed(tensors: Mapping[str, Tensor], shard_bytes: int) -> Iterator[dict[str, Tensor]]:

@@ -382,3 +382,8 @@ def test_an_encoder_alone_lacks_only_the_pooler_that_their_class_always_has(
         tmp_path / "model", add_pooling_layer=False, output_loading_info=True
     )
     assert not info["missing_keys"]
+
+
+def test_whoever_reads_the_config_reads_the_weights(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = bertkit.create("bert-tiny", tokenizer, seed=0).save(tmp_path / "tiny")
+    assert (path / "model.safetensors").stat().st_mode == (path / "config.json").stat().st_mode
