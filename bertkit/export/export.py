@@ -105,6 +105,7 @@ def export(
     subject = opened(source)
     model = model_of(subject).to("cpu")
     model.network.float()
+    model.dense.float()
     ending = ending_of(model, head_of(subject) if head is None else head)
     _require_numbers(ending)
     product = _product(model, format)
