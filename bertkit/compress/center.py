@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
+from bertkit.compress.watching import watch
 from bertkit.parts.attention import AttentionModule
 from bertkit.parts.feed import FeedModule
 from bertkit.parts.network import NetworkModule
@@ -61,13 +62,6 @@ def _middles(network: NetworkModule, readers: Sequence[nn.Module], batches: Iter
     def see(module: nn.Module, given: tuple[Any, ...]) -> None:
         seen[module].append(given[0].flatten(0, -2))
 
-    hooks = [reader.register_forward_pre_hook(see) for reader in readers]
-    try:
-        with network.evaluating():
-            for batch in batches:
-                network(batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    watch(network, batches, [reader.register_forward_pre_hook(see) for reader in readers])
     ends = torch.tensor([LOW, HIGH])
     return {reader: torch.cat(rows).quantile(ends, 0).mean(0) for reader, rows in seen.items()}

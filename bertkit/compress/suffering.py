@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertkit.batch import Batch
+from bertkit.compress.watching import watch
 from bertkit.parts.init import Linear
 from bertkit.parts.network import NetworkModule
 from bertkit.weights import int8
@@ -31,12 +32,5 @@ def suffering(network: NetworkModule, batches: Iterable[Batch]) -> list[str]:
     names = {module: name for name, module in network.named_modules() if isinstance(module, Linear)}
     inside = [module for module in names if names[module].startswith("encoder.")]
     matrices = {module: int8.restored(*int8.quantized(module.weight)) for module in inside}
-    hooks = [module.register_forward_hook(see) for module in inside]
-    try:
-        with network.evaluating():
-            for batch in batches:
-                network(batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    watch(network, batches, [module.register_forward_hook(see) for module in inside])
     return [names[module] for module in sorted(lost, key=lambda module: -lost[module] / max(whole[module], 1e-30))]
