@@ -66,7 +66,8 @@ class CTranslate2(Engine):
         return ""
 
     def hidden(self, batch: Batch) -> Tensor:
-        rows, lengths = (self._array(x.int().numpy()) for x in (batch.tokens["ids"], mask_of(batch).sum(1)))
+        given = [x.int().numpy() for x in (batch.tokens["ids"], mask_of(batch).sum(1))]  # alive until they are read
+        rows, lengths = map(self._array, given)
         segments = batch.tokens["segments"].tolist() if self._segments else None
         out = self._encoder.forward_batch(rows, lengths, segments)
         return torch.from_numpy(np.array(out.last_hidden_state))  # [B, L, W]

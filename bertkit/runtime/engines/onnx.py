@@ -40,7 +40,8 @@ class Onnx(Engine):
 
     def hidden(self, batch: Batch) -> Tensor:
         binding = self._session.io_binding()
-        for name, values in graph.arrays(batch, self._encoder).items():
+        given = graph.arrays(batch, self._encoder)  # which must live until they are read: only their place is told
+        for name, values in given.items():
             binding.bind_cpu_input(name, values)
         out = torch.empty(*batch.layout.shape, self._encoder.width)  # [B, L, W], written where it is wanted
         binding.bind_output(graph.HIDDEN, "cpu", 0, "float32", tuple(out.shape), out.data_ptr())

@@ -28,7 +28,7 @@ class OpenVino(Engine):
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
         library = self._package()
-        self._encoder, self._tensor = network.spec.encoder, library.Tensor
+        self._encoder = network.spec.encoder
         made = graph.Graph(network, Floats()).tell_hidden()
         core = library.Core()
         with made.nodes.readable() as model:
@@ -43,14 +43,13 @@ class OpenVino(Engine):
 
     def hidden(self, batch: Batch) -> Tensor:
         given = graph.arrays(batch, self._encoder)
-        out = torch.empty(*batch.layout.shape, self._encoder.width)  # [B, L, W], written where it is wanted
         request = self._idle.get()
         try:
-            request.set_output_tensor(self._tensor(out.numpy(), shared_memory=True))
-            request.infer(given, share_inputs=True, share_outputs=True)
+            # its own output, copied: what it shares it would still know of when the memory is somebody else's
+            states = request.infer(given, share_inputs=False)[0]  # [B, L, W]
         finally:
             self._idle.put(request)
-        return out
+        return torch.from_numpy(states)
 
 
 def _settings(setup: Setup) -> dict[str, Any]:
