@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,20 +29,35 @@ def description(threads: int) -> dict[str, str | int]:
     }
 
 
-def peak(threads: int, seconds: float = 0.4) -> float:
-    """The most floating-point operations per second that torch's fp32 GEMM reaches within some time."""
+def peak(threads: int, precision: str = "fp32", seconds: float = 0.4) -> float:
+    """The most operations per second that torch's product of matrices reaches within some time."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        one, other = torch.rand(SIDE, SIDE), torch.rand(SIDE, SIDE)
-        out, best = torch.empty(SIDE, SIDE), float("inf")
+        product, best = _PRODUCTS[precision](), float("inf")
         end = time.perf_counter() + seconds
         while (begun := time.perf_counter()) < end:
-            torch.mm(one, other, out=out)
+            product()
             best = min(best, time.perf_counter() - begun)
     finally:
         torch.set_num_threads(before)
     return 2 * SIDE**3 / best
+
+
+def _floats() -> Callable[[], object]:
+    one, other, out = torch.rand(SIDE, SIDE), torch.rand(SIDE, SIDE), torch.empty(SIDE, SIDE)
+    return lambda: torch.mm(one, other, out=out)
+
+
+def _integers() -> Callable[[], object]:
+    """Bytes by bytes, whose sums are scaled to bytes again."""
+    one = torch.quantize_per_tensor(torch.rand(SIDE, SIDE), 1 / 255, 0, torch.quint8)
+    other = torch.quantize_per_tensor(torch.rand(SIDE, SIDE), 1 / 127, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(other, None)
+    return lambda: torch.ops.quantized.linear(one, packed, 1.0, 0)
+
+
+_PRODUCTS = {"fp32": _floats, "int8": _integers}
 
 
 @dataclass(frozen=True)

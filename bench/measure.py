@@ -24,6 +24,8 @@ from bench.pipe import Array
 
 OURS = "bertkit"
 TOLERANCE = 1e-4
+NEAR = 0.99
+"""the smallest cosine that our own vectors may have with the truth, where a case has one"""
 PAUSE = 0.25
 """seconds before a turn: thread pools that wait by spinning have stopped by then"""
 
@@ -90,6 +92,10 @@ class Case:
     amount: Amount | None = None
     alone: bool = False
     """whether our own speed is a row as well"""
+    truth: Array | None = None
+    """vectors that answers shall be near: where they are rounded, each in its own way, they need not be the same"""
+    precision: str = "fp32"
+    """of products, and so of the peak they are a share of"""
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,10 @@ class Row:
     difference: float | None = None
     """the largest between the answers"""
     cosine: float | None = None
-    """the smallest between a vector of ours and the peer's"""
+    """the smallest between a vector of ours and the peer's; of the peer's and the truth, where the case has one"""
+    own_cosine: float | None = None
+    """the smallest between a vector of ours and the truth, where the case has one"""
+    precision: str = "fp32"
     rounds: int = 0
     bar: Bar | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -220,8 +229,9 @@ def compare(
         told(f"{case.name}: {name} opens")
         try:
             answers[name] = contestants[name].open(case.job, case.arguments, case.array)
-            if not agrees(answers[OURS], answers[name]):
-                reasons[name] = "it gives other values: " + _told(answers[OURS], answers[name])
+            reason = _other(case, name, answers)
+            if reason:
+                reasons[name] = f"it gives other values: {reason}"
         except AbsentError as absent:
             reasons[name] = str(absent)
         if OURS in reasons:
@@ -248,6 +258,17 @@ def compare(
                 times[name].append(seconds)
     rows = [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
     return [*rows, *_alone(case, times[OURS], reasons)]
+
+
+def _other(case: Case, name: str, answers: Mapping[str, Array]) -> str:
+    """How an answer differs by more than rounding; empty where it does not."""
+    ours, given = answers[OURS], answers[name]
+    if case.truth is None:
+        return "" if agrees(ours, given) else _told(ours, given)
+    if given.shape != case.truth.shape or not np.isfinite(given).all():
+        return _told(case.truth, given)
+    near = cosine(case.truth, given) or 0.0
+    return f"smallest cosine {near:.4f} (at least {NEAR:g})" if name == OURS and near < NEAR else ""
 
 
 def weighed(job: Callable[..., Fresh]) -> Job:
@@ -342,6 +363,7 @@ def _row(
     if reason:
         return Row(case.name, name, bar=bar, versions=versions, reason=reason)
     ratio, spread = ratios(times[OURS], times[name])
+    expected = answers[OURS] if case.truth is None else case.truth
     return Row(
         case.name,
         name,
@@ -350,8 +372,10 @@ def _row(
         float(np.median(times[OURS])) / case.items,
         float(np.median(times[name])) / case.items,
         case.flops / case.items,
-        difference(answers[OURS], answers[name]),
-        cosine(answers[OURS], answers[name]),
+        difference(expected, answers[name]),
+        cosine(expected, answers[name]),
+        None if case.truth is None else cosine(case.truth, answers[OURS]),
+        case.precision,
         len(times[name]),
         bar,
         versions,

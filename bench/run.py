@@ -40,10 +40,13 @@ def workloads() -> dict[str, ModuleType]:
     return {name: module for name, module in loaded.items() if hasattr(module, "cases")}
 
 
-def run(name: str, workload: ModuleType, quick: bool, console: Console, only: str = "") -> dict[str, Any]:
+def run(
+    name: str, workload: ModuleType, quick: bool, console: Console, only: str = "", rounds: int | None = None
+) -> dict[str, Any]:
     """All cases of one workload whose name has `only` in it, as `--json` prints them."""
+    rounds = rounds or (QUICK_ROUNDS if quick else getattr(workload, "ROUNDS", ROUNDS))
     rows: list[Row | Speed | Weight] = []
-    peaks = dict.fromkeys((1, THREADS), 0.0)
+    peaks = {("fp32", 1): 0.0, ("fp32", THREADS): 0.0, ("int8", THREADS): 0.0}
     loads: list[float] = []
     with ExitStack() as stack, console.status(f"{name}: opening") as status:
         peers = {each: stack.enter_context(closing(peer.Peer(each, THREADS))) for each in peer.names()}
@@ -53,9 +56,12 @@ def run(name: str, workload: ModuleType, quick: bool, console: Console, only: st
             if quick:
                 case = replace(case, bars={})  # small cases are not what a bar was set for
             # the best that was ever seen in this run: a disturbed moment makes no smaller machine
-            peaks = {threads: max(best, machine.peak(threads)) for threads, best in peaks.items()}
+            peaks = {
+                (precision, threads): max(best, machine.peak(threads, precision))
+                for (precision, threads), best in peaks.items()
+            }
             before = machine.Usage.now()
-            made = _measured(case, peers, quick, status.update)
+            made = _measured(case, peers, rounds, status.update)
             rows += made
             for row in made:  # at once: a run that is stopped later has told something
                 console.print(str(row), soft_wrap=True, highlight=False, markup=False)
@@ -67,27 +73,28 @@ def run(name: str, workload: ModuleType, quick: bool, console: Console, only: st
                 )
     about = machine.description(THREADS) | {
         "bertkit": bertkit.__version__,
-        "gemm_gflops": {str(threads): round(best / 1e9, 1) for threads, best in peaks.items()},
+        "gemm_gflops": {str(threads): round(peaks["fp32", threads] / 1e9, 1) for threads in (1, THREADS)},
+        "gemm_gops_int8": round(peaks["int8", THREADS] / 1e9, 1),
         "others_cores": round(max(loads, default=0.0), 2),
     }
     return {
         "workload": name,
         "machine": about,
-        "rows": [as_json(row, peaks[THREADS]) for row in rows if isinstance(row, Row)],
+        "rows": [as_json(row, peaks[row.precision, THREADS]) for row in rows if isinstance(row, Row)],
         "speeds": [speed_as_json(row) for row in rows if isinstance(row, Speed)],
         "memory": [weight_as_json(row) for row in rows if isinstance(row, Weight)],
     }
 
 
 def _measured(
-    case: Case, peers: Mapping[str, peer.Peer], quick: bool, told: Callable[[str], None]
+    case: Case, peers: Mapping[str, peer.Peer], rounds: int, told: Callable[[str], None]
 ) -> Sequence[Row | Speed | Weight]:
     if isinstance(case, Weighing):
-        return weigh(case, peers, 1 if quick else WEIGHED, told)
+        return weigh(case, peers, min(rounds - 1, WEIGHED), told)
     for each in (OURS, *case.peers):
         with suppress(peer.AbsentError):  # which `open` raises again
             peers[each].start()
-    return compare(case, peers, QUICK_ROUNDS if quick else ROUNDS, told=told)
+    return compare(case, peers, rounds, told=told)
 
 
 def as_json(row: Row, peak: float) -> dict[str, Any]:
@@ -111,9 +118,13 @@ def as_json(row: Row, peak: float) -> dict[str, Any]:
         }
     if row.flops or not row.amount:
         work |= {
+            "gflops": round(row.flops / row.seconds / 1e9, 1),
+            "peer_gflops": round(row.flops / row.peer_seconds / 1e9, 1),
             "share": round(row.flops / row.seconds / peak, 3),
             "peer_share": round(row.flops / row.peer_seconds / peak, 3),
         }
+    if row.own_cosine is not None:
+        work["own_cosine"] = row.own_cosine
     return told | {
         "ratio": round(row.ratio, 3),
         "spread": [round(end, 3) for end in row.spread],
@@ -160,7 +171,8 @@ def to_markdown(result: dict[str, Any]) -> str:
         "",
         f"{about['cpu']}, {about['cores']} cores, {about['threads']} threads used; {about['system']}, "
         f"Python {about['python']}, torch {about['torch']}, bertkit {about['bertkit']}. "
-        f"GEMM peak (fp32, GFLOP/s): {gemm} threads. Others used at most {about['others_cores']:g} cores.",
+        f"GEMM peak (fp32, GFLOP/s): {gemm} threads; in int8 {about['gemm_gops_int8']:g}. "
+        f"Others used at most {about['others_cores']:g} cores.",
         "",
         _headings(result["rows"]),
         "|---|---|---|---|---|---|---|---|---|",
@@ -219,6 +231,8 @@ def _work(row: dict[str, Any]) -> str:
 def _answers(row: dict[str, Any]) -> str:
     if row["smallest_cosine"] is None:
         return "equal"
+    if "own_cosine" in row:
+        return f"{row['own_cosine']:.4f}, peer {row['smallest_cosine']:.4f} (with fp32)"
     return f"within {row['largest_difference']:.0e}" if "speed" in row else f"{row['smallest_cosine']:.6f}"
 
 
@@ -273,6 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="two rounds of small cases: does it run? no numbers")
     parser.add_argument("--case", default="", metavar="WORDS", help="only cases with this in their name: query, minilm")
     parser.add_argument("--json", action="store_true", help="one JSON object per workload, each on its line")
+    parser.add_argument("--rounds", type=int, metavar="N", help="of every case; an even number")
     given = parser.parse_args(arguments)
     console, known = Console(stderr=True), workloads()
     try:
@@ -280,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if name not in known:
                 raise unknown("workload", name, known)
         for name in given.names or known:
-            result = run(name, known[name], given.quick, console, given.case)
+            result = run(name, known[name], given.quick, console, given.case, given.rounds)
             print(json.dumps(result, ensure_ascii=False) if given.json else to_markdown(result), flush=True)
     except BertkitError as error:
         console.print(f"error: {error}", highlight=False, markup=False)

@@ -1,8 +1,12 @@
 """Fixtures that several rooms share."""
 
+import atexit
+import logging
 import os
+import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,8 +33,18 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.from_vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words.split()])
 
 
+@pytest.fixture(autouse=True)
+def logger() -> Iterator[None]:
+    """A command that runs in this process writes its messages to a stream that ends with the test."""
+    ours = logging.getLogger("bertkit")
+    before = ours.handlers, ours.level
+    yield
+    ours.handlers, ours.level = before
+
+
 # what somebody measured here before must not choose the engines of tests
 os.environ["BERTKIT_CACHE"] = tempfile.mkdtemp(prefix="bertkit-tests-")
+atexit.register(shutil.rmtree, os.environ["BERTKIT_CACHE"], ignore_errors=True)
 
 # the same cases in every run of `make test`: a failure there is a change, not luck. `make proofs` draws new ones
 settings.register_profile("same", derandomize=True, deadline=None)

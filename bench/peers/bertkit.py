@@ -14,24 +14,30 @@ import numpy as np
 import torch
 
 import bertkit
-from bench.child import Call, Fresh, serve
+from bench.child import Call, Fresh, Job, serve
 from bench.corpus import rectangle
+from bench.export import place
 from bench.measure import weighed
 from bench.peer import HOME
 from bench.pipe import Array
 from bench.share import Shares
+from bench.startup import startup
 from bertkit import objectives
 from bertkit.batch import Batch, Example, Packed, collate, gather
+from bertkit.compress.quantize import quantize
 from bertkit.corpus import build, source
 from bertkit.corpus.corpus import Corpus
 from bertkit.corpus.examples import Examples
 from bertkit.corpus.flat import Flat
 from bertkit.corpus.inputs import FullSentences
+from bertkit.model import Model
 from bertkit.objectives import replaced
 from bertkit.objectives.choose import Pieces, WholeWords
 from bertkit.objectives.learner import Learner
 from bertkit.objectives.mask import MARK, Mask, Vocabulary
 from bertkit.objectives.objective import Objective
+from bertkit.runtime import tune
+from bertkit.runtime.engines.engine import FP32
 from bertkit.runtime.stream import example
 from bertkit.spec import from_json
 from bertkit.tasks.lessons import Lessons
@@ -66,6 +72,43 @@ def embed(model: str, texts: list[str]) -> Call:
 def query(model: str, texts: list[str]) -> Call:
     opened = bertkit.load(model)
     return lambda: np.stack([opened.embed(text) for text in texts])
+
+
+def jobs_of(engine: str) -> dict[str, Job]:
+    """Vectors by one engine, or by those that were measured to be the fastest (auto)."""
+
+    def vectors(model: str, texts: list[str], precision: str) -> Call:
+        opened = _opened(model, precision, engine)
+        return lambda: opened.embed(texts)
+
+    def query(model: str, texts: list[str], precision: str) -> Call:
+        opened = _opened(model, precision, engine)
+        return lambda: np.stack([opened.embed(text) for text in texts])
+
+    return {"vectors": vectors, "queries": query}
+
+
+def _opened(model: str, precision: str, engine: str) -> Model:
+    """Measured here before, as `bertkit tune` and `bertkit quantize` do it, which is not timed."""
+    path = model if precision == FP32 else str(int8(model))
+    opened = bertkit.load(path)
+    if tune.remembered(opened.network, precision) is None:
+        tune.tune(opened.network, precision)
+    return opened.use(engine)
+
+
+def int8(model: str) -> Path:
+    """Its quantised sibling, made once and kept, whatever the gates say of it: the row of the bench will tell."""
+    path = place(model, "bertkit").with_suffix(".int8")
+    if not path.exists():
+        quantize(model, path, force=True)
+    return path
+
+
+FIRST = """
+import sys, numpy, bertkit
+numpy.save(sys.argv[3], bertkit.load(sys.argv[1]).embed(sys.argv[2]))
+"""
 
 
 def tokenize(model: str, text: str, before: str = "") -> Fresh:
@@ -193,5 +236,5 @@ def _packed(ids: Array, segments: Array, true: Array, labels: dict[str, Array]) 
 if __name__ == "__main__":
     jobs = {"hidden": hidden, "embed": embed, "query": query}
     jobs |= {"tokenize": tokenize, "shards": shards, "assemble": assemble}
-    jobs |= {"finetune": finetune}
+    jobs |= {"finetune": finetune, "startup": startup(FIRST), **jobs_of("auto")}
     serve({**jobs, "pretrain": pretrain, "pretrain_memory": weighed(pretrain)}, ["bertkit"])

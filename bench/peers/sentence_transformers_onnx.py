@@ -18,4 +18,7 @@ def options() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    serve(jobs(lambda model: opened(model, "onnx", options())), ["sentence-transformers", "onnxruntime"])
+    serve(
+        jobs(lambda model, precision: opened(model, "onnx", options(), precision)),
+        ["sentence-transformers", "onnxruntime"],
+    )

@@ -16,4 +16,7 @@ def options() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    serve(jobs(lambda model: opened(model, "openvino", options())), ["sentence-transformers", "openvino"])
+    serve(
+        jobs(lambda model, precision: opened(model, "openvino", options(), precision)),
+        ["sentence-transformers", "openvino"],
+    )

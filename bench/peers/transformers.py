@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,8 @@ from bench.child import Call, Fresh, serve
 from bench.measure import weighed
 from bench.pipe import Array
 
+BATCH = 32
+
 
 def hidden(model: str, array: Array) -> Call:
     network = transformers.BertModel.from_pretrained(model, attn_implementation="sdpa", add_pooling_layer=False).eval()
@@ -31,6 +34,37 @@ def hidden(model: str, array: Array) -> Call:
         return states
 
     return call
+
+
+def opened(model: str) -> Callable[[list[str]], Array]:
+    """Batches of 32 texts of like length, padded, as a careful user writes it; the mean over tokens, of length 1."""
+    network = transformers.BertModel.from_pretrained(model, attn_implementation="sdpa", add_pooling_layer=False).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+
+    @torch.inference_mode()
+    def vectors(texts: list[str]) -> Array:
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        out = torch.empty(len(texts), network.config.hidden_size)
+        for first in range(0, len(order), BATCH):
+            places = order[first : first + BATCH]
+            rows = [texts[place] for place in places]
+            batch = tokenizer(rows, padding=True, truncation=True, max_length=256, return_tensors="pt")
+            states, mask = network(**batch).last_hidden_state, batch["attention_mask"].unsqueeze(-1)
+            out[places] = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1))
+        made: Array = out.numpy()
+        return made
+
+    return vectors
+
+
+def vectors(model: str, texts: list[str], precision: str) -> Call:
+    made = opened(model)
+    return lambda: made(texts)
+
+
+def queries(model: str, texts: list[str], precision: str) -> Call:
+    made = opened(model)
+    return lambda: np.concatenate([made([text]) for text in texts])
 
 
 def assemble(model: str, corpus: str, words: bool, array: Array) -> Fresh:
@@ -140,5 +174,5 @@ def _padded(ids: Array, segments: Array, true: Array, labels: dict[str, list[int
 
 
 if __name__ == "__main__":
-    jobs = {"hidden": hidden, "assemble": assemble}
+    jobs = {"hidden": hidden, "vectors": vectors, "queries": queries, "assemble": assemble}
     serve({**jobs, "pretrain": pretrain, "pretrain_memory": weighed(pretrain)}, ["transformers"])

@@ -32,6 +32,7 @@ class Runner:
         self.network, self.single, self.bulk = network, single, bulk
         self._built: dict[Setup, tuple[int, Engine]] = {}
         self._building = threading.Lock()
+        self._modules = list(network.modules())
 
     @classmethod
     def of_torch(cls, network: NetworkModule) -> Runner:
@@ -55,11 +56,16 @@ class Runner:
         setup = self.single if batches < 2 else self.bulk
         with self._building:
             version, engine = self._built.get(setup, (-1, None))
-            now = _version(self.network)
+            now = self._version()
             if engine is None or (version != now and engine.name != "torch"):
                 engine = look_up("engine", setup.engine, ENGINES)(self.network, setup)
                 self._built[setup] = now, engine
         return engine
+
+    def _version(self) -> int:
+        """A number that changes with every weight that torch knows to be changed; asked for with every query."""
+        weights = (weight for module in self._modules for weight in module._parameters.values() if weight is not None)
+        return hash(tuple((w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights))
 
     def rows(self, function: Function, groups: Iterable[list[Example]], count: int) -> Iterator[Rows]:
         """What `function` makes of each of `count` groups, [B, ...], in the order of its examples."""
@@ -96,8 +102,3 @@ def _by_token(made: Tensor, batch: Batch) -> list[Rows]:
     padded = batch.restore(batch.layout.to_padded(made)).float().cpu().numpy()  # [B, L, C]
     lengths = batch.restore(batch.layout.to_padded(torch.ones_like(batch.tokens["ids"]))).sum(1)  # [B]
     return [rows[:length] for rows, length in zip(padded, lengths.tolist(), strict=True)]
-
-
-def _version(network: NetworkModule) -> int:
-    """A number that grows with every change of a weight that torch hears of."""
-    return sum(0 if value.is_inference() else value._version for value in network.parameters())

@@ -42,7 +42,12 @@ def test_an_absent_peer_is_a_row_with_its_reason() -> None:
 
 
 def test_the_table() -> None:
-    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"1": 80.0, "2": 150.0}, "others_cores": 0.0}
+    about = machine.description(2) | {
+        "bertkit": "0",
+        "gemm_gflops": {"1": 80.0, "2": 150.0},
+        "gemm_gops_int8": 300.0,
+        "others_cores": 0.0,
+    }
     slow = Row("fixed", "quick", 0.9, (0.8, 0.95), 0.003, 0.002, 1e8, 1e-7, 1.0, 8, Bar(1.0, within_spread=True))
     told = [as_json(row, 1e11) for row in (GOOD, slow, LATE)]
     shown = to_markdown({"workload": "w", "machine": about, "rows": told, "speeds": []})
@@ -68,7 +73,12 @@ def test_a_row_without_operations_tells_amounts_in_a_second() -> None:
 
 
 def test_the_table_without_operations_and_the_one_of_speeds() -> None:
-    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"2": 150.0}, "others_cores": 0.0}
+    about = machine.description(2) | {
+        "bertkit": "0",
+        "gemm_gflops": {"2": 150.0},
+        "gemm_gops_int8": 300.0,
+        "others_cores": 0.0,
+    }
     slow = Speed("words", "tokens", 1.5e6, (1.4e6, 1.6e6), 8, Bar(2e6))
     lost = Speed("none", "tokens", reason="it ended")
     speeds = [speed_as_json(speed) for speed in (MADE, slow, lost)]
@@ -87,7 +97,12 @@ HELD = Weight("memory", "slow", 0.4, (0.39, 0.41), 800_000_000, 2_000_000_000, 1
 
 
 def test_a_row_with_operations_and_an_amount_tells_both() -> None:
-    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"2": 100.0}, "others_cores": 0.0}
+    about = machine.description(2) | {
+        "bertkit": "0",
+        "gemm_gflops": {"2": 100.0},
+        "gemm_gops_int8": 300.0,
+        "others_cores": 0.0,
+    }
     told = as_json(LEARNED, peak=1e11)
     assert (told["speed"], told["peer_speed"], told["share"], told["peer_share"]) == (8192, 2731, 0.4, 0.133)
     shown = to_markdown({"workload": "w", "machine": about, "rows": [told], "speeds": []})
@@ -96,7 +111,12 @@ def test_a_row_with_operations_and_an_amount_tells_both() -> None:
 
 
 def test_the_table_of_memory() -> None:
-    about = machine.description(2) | {"bertkit": "0", "gemm_gflops": {"2": 100.0}, "others_cores": 0.0}
+    about = machine.description(2) | {
+        "bertkit": "0",
+        "gemm_gflops": {"2": 100.0},
+        "gemm_gops_int8": 300.0,
+        "others_cores": 0.0,
+    }
     lost = Weight("memory", "late", bar=AtMost(0.5), reason="it ended")
     told = [weight_as_json(row) for row in (replace(HELD, bar=AtMost(0.5)), replace(HELD, bar=AtMost(0.3)), lost)]
     assert json.loads(json.dumps(told)) == told

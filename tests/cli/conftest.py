@@ -1,8 +1,6 @@
 """The command as a user runs it, in this process, and a small model on disk."""
 
-import logging
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +17,8 @@ DIGITS = [f"##{digit}" for digit in range(10)]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Bertkit]:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Bertkit:
     """`bertkit ARGUMENTS...` through `main`, where errors become messages and exit codes."""
-    logger = logging.getLogger("bertkit")
-    before = logger.handlers, logger.level
 
     def running(*arguments: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["bertkit", *map(str, arguments)])
@@ -31,8 +27,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         captured = capsys.readouterr()
         return Ran(int(exit.value.code or 0), captured.out, captured.err)
 
-    yield running
-    logger.handlers, logger.level = before
+    return running
 
 
 @pytest.fixture(scope="session")

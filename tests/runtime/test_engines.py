@@ -218,3 +218,15 @@ def test_what_is_not_installed_is_named(name: str, missing: str, monkeypatch: py
     reason = rf"{missing} is not installed: pip install 'bertkit\[engines\]'"
     with pytest.raises(BertkitError, match=f"the engine {name} cannot run this model: {reason}"):
         ENGINES[name](network(SMALL), Setup(name))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(("workers", "threads"), [(2, 1), (1, 2)])
+def test_torch_keeps_its_threads(name: str, workers: int, threads: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        ENGINES[name](network(SMALL), Setup(name, workers=workers, threads=threads))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -195,10 +194,8 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """`bertkit ARGUMENTS...` in this process: exit code, output, messages."""
-    logger = logging.getLogger("bertkit")
-    before = logger.handlers, logger.level
 
     def running(*arguments: object, given: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bertkit", *map(str, arguments)])
@@ -209,8 +206,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         assert "Traceback" not in captured.err
         return int(exit.value.code or 0), captured.out, captured.err
 
-    yield running
-    logger.handlers, logger.level = before
+    return running
 
 
 def test_bytes_that_are_no_text_on_the_command_line(small: Path) -> None:

@@ -37,12 +37,14 @@ class CTranslate2(Engine):
             model.validate()
             model.optimize(quantization="int8" if setup.precision == INT8 else None)
             model.save(home)
+            threads = torch.get_num_threads()
             self._encoder = library.Encoder(
                 home,
                 compute_type="int8" if setup.precision == INT8 else "float32",
                 inter_threads=setup.workers,
                 intra_threads=setup.threads,
             )
+            torch.set_num_threads(threads)  # OpenMP's number, which it takes for its own
         self._array = library.StorageView.from_array
         self._segments = network.spec.encoder.embed.segments > 1
 

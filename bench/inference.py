@@ -1,0 +1,104 @@
+"""Strings to vectors on a CPU: bertkit with the engine it chose, against products, raw engines, and its own engines.
+
+A product is what a user would pick; a raw engine is what somebody writes who knows it well; and our own engines, one by
+one, tell whether the choice was right.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import bertkit
+from bench.forward import LENGTH, PASSES, ROWS, base, flops
+from bench.measure import Bar, Case
+from bench.texts import lengths, queries, text, texts
+from bertkit.weights.find import find
+
+PRODUCTS = (
+    "sentence-transformers",
+    "transformers",
+    "sentence-transformers-onnx",
+    "sentence-transformers-openvino",
+    "fastembed",
+)
+"""fastembed after the one whose graph it reads"""
+RAW = ("ctranslate2", "onnxruntime", "openvino")
+ENGINES = ("bertkit-ctranslate2", "bertkit-onnx", "bertkit-openvino", "bertkit-torch")
+ONLY_FP32 = {"sentence-transformers", "transformers", "openvino", "bertkit-openvino", "bertkit-torch"}
+
+ROUNDS = 4
+"""for there are twelve contestants"""
+TEXTS = {"minilm": 2000, "base": 100}
+"""so that a turn of base size takes no longer than one of MiniLM"""
+FIXED = {"minilm": 4, "base": 1}
+"""calls of a turn: a moment says little on a machine that others share"""
+
+AHEAD, EVEN, CHOSEN = Bar(1.2), Bar(1.0, within_spread=True), Bar(0.87)
+"""CHOSEN: within 15 % of an engine that was not chosen"""
+
+
+def cases(quick: bool) -> Iterable[Case]:
+    """MiniLM and, unless `quick`, BERT's base size: mixed lengths, rectangles, one query; and a first answer."""
+    for size in ("minilm",) if quick else ("minilm", "base"):
+        path = find("minilm") if size == "minilm" else base()
+        yield from _bulk(size, path, 32 if quick else TEXTS[size], 4 if quick else ROWS, 1 if quick else FIXED[size])
+        yield _query(size, path, 1 if quick else PASSES[size])
+    yield _startup()
+
+
+def _bulk(size: str, path: Path, count: int, rows: int, calls: int) -> Iterable[Case]:
+    model = bertkit.load(path, engine="torch")
+    spec = model.encoder.spec
+    shape = len(spec.order), spec.width, spec.feeds[0].inner
+    dice = random.Random(2)
+    works = {
+        "mixed": (f"{count:,} texts", texts(count), lengths(count)),
+        "fixed": (f"{rows}×{LENGTH}", [text(LENGTH, dice) for _ in range(rows)], [LENGTH] * rows),
+    }
+    for kind, (name, given, tokens) in works.items():
+        truth = model.embed(given)
+        for precision in ("fp32", "int8"):
+            peers = _peers(precision)
+            yield Case(
+                f"{kind}-{precision} {name}, {size}",
+                "vectors",
+                {"model": str(path), "texts": given, "precision": precision},
+                peers,
+                flops(tokens, *shape),
+                calls=1 if kind == "mixed" else calls,
+                bars=_bars(peers, AHEAD if kind == "mixed" else EVEN),
+                truth=truth if precision == "int8" else None,
+                precision=precision,
+            )
+
+
+def _query(size: str, path: Path, passes: int) -> Case:
+    model, asked, peers = bertkit.load(path, engine="torch"), queries(), _peers("fp32")
+    spec = model.encoder.spec
+    counted = [len(found) for found in model.tokenizer.ids_of_many(asked)]
+    return Case(
+        f"query, {size}",
+        "queries",
+        {"model": str(path), "texts": asked, "precision": "fp32"},
+        peers,
+        flops(counted, len(spec.order), spec.width, spec.feeds[0].inner),
+        calls=passes,
+        items=len(asked),
+        bars=_bars(peers, EVEN),
+    )
+
+
+def _startup() -> Case:
+    """A new process, from its first import to a vector."""
+    asked = {"model": str(find("minilm")), "text": queries()[0]}
+    return Case("start-up, minilm", "startup", asked, PRODUCTS[:1], bars={PRODUCTS[0]: Bar(2.0)})
+
+
+def _peers(precision: str) -> tuple[str, ...]:
+    return tuple(name for name in (*PRODUCTS, *RAW, *ENGINES) if precision == "fp32" or name not in ONLY_FP32)
+
+
+def _bars(peers: Iterable[str], products: Bar) -> Mapping[str, Bar]:
+    return {name: products if name in PRODUCTS else EVEN if name in RAW else CHOSEN for name in peers}

@@ -1,0 +1,44 @@
+"""OpenVINO itself, on torch's export; its int8 needs nncf, and is measured through sentence-transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import local
+
+import numpy as np
+
+from bench.child import serve
+from bench.pipe import Array
+from bench.raw import Hidden, graph, jobs
+from bertkit import packages
+
+openvino = packages.load("openvino")  # without its telemetry
+
+
+def build(model: str, precision: str, workers: int, threads: int) -> Hidden:
+    if precision != "fp32":
+        raise LookupError("its int8 needs nncf: see sentence-transformers-openvino")
+    core = openvino.Core()
+    settings = {
+        "INFERENCE_NUM_THREADS": workers * threads,
+        "NUM_STREAMS": workers,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    with TemporaryDirectory() as place:
+        path = Path(place, "plain.onnx")
+        graph(model, path)
+        compiled = core.compile_model(core.read_model(path), "CPU", settings)
+    own = local()
+
+    def hidden(ids: Array, mask: Array) -> Array:
+        if not hasattr(own, "request"):
+            own.request = compiled.create_infer_request()
+        states: Array = own.request.infer([ids, mask, np.zeros_like(ids)])[0]
+        return states
+
+    return hidden
+
+
+if __name__ == "__main__":
+    serve(jobs(build), ["openvino"])
