@@ -96,6 +96,8 @@ class Case:
     """vectors that answers shall be near: where they are rounded, each in its own way, they need not be the same"""
     precision: str = "fp32"
     """of products, and so of the peak they are a share of"""
+    warm: int = 1
+    """turns before the first round, beside the answer"""
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,6 @@ def compare(
     case: Case,
     contestants: Mapping[str, Contestant],
     rounds: int,
-    warm: int = 1,
     pause: float = PAUSE,
     told: Callable[[str], None] = lambda what: None,
 ) -> list[Row | Speed]:
@@ -239,7 +240,7 @@ def compare(
             return [*failed, *_alone(case, [], reasons)]
     playing = [name for name in (OURS, *case.peers) if name not in reasons]
     times: dict[str, list[float]] = {name: [] for name in playing}
-    for number in range(-warm, rounds):
+    for number in range(-case.warm, rounds):
         for name in playing if number % 2 else playing[::-1]:
             if name in reasons:
                 continue

@@ -20,8 +20,8 @@ from bertkit.parts.attention import AttentionModule
 from bertkit.parts.feed import FeedModule
 from bertkit.parts.network import NetworkModule
 
-LOW, HIGH = 0.01, 0.99
-"""quantiles whose mean is the middle: the few tokens beyond them do not decide"""
+STEPS = 300
+"""towards a middle"""
 
 
 @torch.no_grad()
@@ -63,5 +63,21 @@ def _middles(network: NetworkModule, readers: Sequence[nn.Module], batches: Iter
         seen[module].append(given[0].flatten(0, -2))
 
     watch(network, batches, [reader.register_forward_pre_hook(see) for reader in readers])
-    ends = torch.tensor([LOW, HIGH])
-    return {reader: torch.cat(rows).quantile(ends, 0).mean(0) for reader, rows in seen.items()}
+    return {reader: _middle(torch.cat(rows)) for reader, rows in seen.items()}
+
+
+@torch.enable_grad()
+def _middle(rows: Tensor) -> Tensor:
+    """The vector [W] that is nearest to the tokens [T, W], by the mean square of each one's largest distance.
+
+    A token's largest number decides how coarse its whole numbers are, and what is lost grows with its square.
+    """
+    rows = rows.detach()
+    middle = rows.median(0).values.requires_grad_()
+    rate = 0.1 * float(rows.std())
+    optimizer = torch.optim.Adam([middle], rate)
+    for step in range(STEPS):
+        optimizer.param_groups[0]["lr"] = rate * (1 - step / STEPS)
+        (middle.grad,) = torch.autograd.grad((rows - middle).abs().amax(1).square().mean(), middle)
+        optimizer.step()
+    return middle.detach()

@@ -25,7 +25,7 @@ def suffering(network: NetworkModule, batches: Iterable[Batch]) -> list[str]:
     def see(module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
         assert isinstance(module, Linear)
         rows = given[0].flatten(0, -2)
-        rounded = F.linear(int8.restored(*int8.quantized(rows)), matrices[module], module.bias)
+        rounded = F.linear(_rounded(rows), matrices[module], module.bias)
         lost[module] = lost.get(module, 0.0) + float((rounded - out.flatten(0, -2)).square().sum())
         whole[module] = whole.get(module, 0.0) + float((out - module.bias).square().sum())
 
@@ -34,3 +34,9 @@ def suffering(network: NetworkModule, batches: Iterable[Batch]) -> list[str]:
     matrices = {module: int8.restored(*int8.quantized(module.weight)) for module in inside}
     watch(network, batches, [module.register_forward_hook(see) for module in inside])
     return [names[module] for module in sorted(lost, key=lambda module: -lost[module] / max(whole[module], 1e-30))]
+
+
+def _rounded(tokens: Tensor) -> Tensor:
+    """As engines round them, each by its largest value, [T, W]."""
+    scale = tokens.abs().amax(1, keepdim=True).clamp(min=1e-30) / int8.MOST
+    return (tokens / scale).round() * scale

@@ -1,7 +1,9 @@
 """Matrices of 8-bit whole numbers with a scale for each row: how quantised weights lie in a file.
 
-`X.weight` (int8 [rows, columns]) times `X.weight_scale` (float32 [rows] or [rows, 1]) is the matrix. The largest number
-of each row is ±127, so that whoever quantises the matrix again by its largest values gets the same whole numbers.
+`X.weight` (int8 [rows, columns]) times `X.weight_scale` (float32 [rows] or [rows, 1]) is the matrix. Processors without
+an instruction for it (VNNI) add the products of two neighbours in 16 bits, each with a byte of up to 255, and cut off
+what is beyond: so neighbours of one sign are at most 128 together, and every sum is exact, everywhere. Each row has a
+number of ±127 or such a pair, so that whoever quantises the matrix again in this way gets the same whole numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from torch import Tensor
 from bertkit.errors import BertkitError
 
 SCALE = "_scale"
-MOST = 127
+MOST, PAIR = 127, 128
+"""the largest number, and the largest two neighbours of one sign together"""
 CONFIG, METHOD = "quantization_config", "bertkit-int8"
 _MATRICES = ("encoder.attentions.", "encoder.feeds.", "encoder.embed.tokens.", "encoder.embed.widen.")
 """where the parameters begin that are quantised; heads are small, and positions and segments too"""
@@ -60,15 +63,29 @@ def _is_text(value: object) -> bool:
 
 
 def quantized(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole numbers and the scale of each row; a row of zeros stays one.
+    """Whole numbers [rows, columns] and the scale of each row; a row of zeros stays one.
 
-    >>> whole, scale = quantized(torch.tensor([[0.5, -1.27], [0.0, 0.0]]))
-    >>> whole.tolist(), [round(value, 3) for value in scale.tolist()]
-    ([[50, -127], [0, 0]], [0.01, 1.0])
+    >>> whole, scale = quantized(torch.tensor([[0.5, -1.27], [0.5, 0.5], [0.0, 0.0]]))
+    >>> whole.tolist(), [round(value, 4) for value in scale.tolist()]
+    ([[50, -127], [64, 64], [0, 0]], [0.01, 0.0078, 1.0])
     """
-    most = matrix.detach().float().abs().amax(1)  # [rows]
-    scale = torch.where(most > 0, most / MOST, torch.ones_like(most))
-    return (matrix.detach().float() / scale[:, None]).round().clamp(-MOST, MOST).to(torch.int8), scale
+    matrix = matrix.detach().float()
+    together, at = _together(matrix).max(1)  # [rows]: the largest pair of each, and where it is
+    scale = torch.maximum(matrix.abs().amax(1) / MOST, together / PAIR)
+    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+    whole = (matrix / scale[:, None]).round().clamp(-MOST, MOST)
+    # the pair that decides is all of its 128, also where its halves were both rounded down
+    rows, first = torch.arange(len(whole)), 2 * at
+    missing = (_together(whole)[rows, at] == PAIR - 1) & (together / PAIR >= scale)
+    whole[rows, first] += missing * whole[rows, first].sign()
+    return whole.to(torch.int8), scale
+
+
+def _together(matrix: Tensor) -> Tensor:
+    """Of every two neighbours in a row the larger sum of one sign, [rows, pairs]."""
+    even = torch.nn.functional.pad(matrix, (0, matrix.shape[1] % 2))
+    pairs = even.view(len(even), -1, 2)  # [rows, pairs, 2]
+    return torch.maximum(pairs.clamp(min=0).sum(-1), (-pairs).clamp(min=0).sum(-1))
 
 
 def restored(whole: Tensor, scale: Tensor) -> Tensor:

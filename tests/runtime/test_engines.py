@@ -26,6 +26,7 @@ from bertkit.runtime.engines import ENGINES, nodes
 from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
 from bertkit.runtime.engines.nodes import Nodes
 from bertkit.runtime.engines.products import Integers, Product
+from bertkit.weights import int8
 from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, examples, expected, network
 
 OTHERS = sorted(set(ENGINES) - {"torch"})
@@ -131,6 +132,29 @@ def test_int8_keeps_the_meaning_of_real_sentences(name: str) -> None:
     assert float((alone * whole).sum(1).min()) > 0.9999  # a text does not depend on those beside it
 
 
+def test_ctranslate2_cuts_no_sum_off() -> None:
+    """Its products are those of whole numbers, as torch computes them in floats that hold them exactly."""
+    model = bertkit.load("minilm", engine="torch")
+    rows = [
+        Example({"ids": np.array(ids), "segments": np.zeros(len(ids), int)})
+        for ids in (model.tokenizer.encode(sentence).ids for sentence in SENTENCES)
+    ]
+    given = vectors(computed(built("ctranslate2", model.network, precision=INT8), rows), rows)
+
+    def rounded(x: Tensor) -> Tensor:
+        scale = x.abs().amax(-1, keepdim=True) / 127
+        return (x / scale).round() * scale
+
+    for name, module in model.encoder.named_modules():
+        if isinstance(module, torch.nn.Linear) or name in ("embed.tokens", "embed.segments"):
+            module.weight.data = int8.restored(*int8.quantized(module.weight))
+        if isinstance(module, torch.nn.Linear):
+            module.register_forward_pre_hook(lambda _, given: (rounded(given[0]),))
+    simulated = vectors(expected(model.network, rows), rows)
+    # a number that is rounded the other way changes what follows; sums that are cut off leave 0.99
+    assert float((given * simulated).sum(1).median()) > 0.9999
+
+
 def vectors(states: Tensor, rows: list[Example]) -> Tensor:
     """Means over tokens, of length 1."""
     return F.normalize(states.sum(1) / torch.tensor([[len(row)] for row in rows]))
@@ -142,8 +166,9 @@ def test_sums_of_products_are_exact(rows: int) -> None:
     random = np.random.default_rng(0)
     x = random.choice([-127.0, 127.0, 126.0], (rows, 384)).astype(np.float32)
     x[0] = 127.0
-    weight = random.choice([-64.0, 64.0, 63.0], (96, 384)).astype(np.float32)
-    weight[0] = 64.0
+    pairs = [(64, 64), (127, 1), (1, 127), (-64, -64), (-127, -1), (127, -127), (63, 65), (-100, -28)]
+    weight = random.choice(np.array(pairs, np.float32), (96, 192)).reshape(96, 384)
+    weight[0], weight[:, :2] = 64.0, 64.0
     np.testing.assert_allclose(multiplied(Integers(), x, weight), x @ weight.T, rtol=1e-6)
 
 

@@ -13,13 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertkit.batch import Batch
+from bertkit.batch import Array, Batch
 from bertkit.family import nezha
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.place import Unplaced
 from bertkit.parts.positions import Learned
 from bertkit.runtime.engines.engine import INT8, Engine, Setup, mask_of, weights
+from bertkit.weights import int8
 
 ACTIVATIONS = {"gelu": "GELU", "gelu_tanh": "GELUTanh", "relu": "RELU"}
 
@@ -32,10 +33,10 @@ class CTranslate2(Engine):
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
         library = self._package()
-        model = _model(network)
+        model = _model(network, setup.precision)
         with tempfile.TemporaryDirectory() as home:
             model.validate()
-            model.optimize(quantization="int8" if setup.precision == INT8 else None)
+            model.optimize()
             model.save(home)
             threads = torch.get_num_threads()
             self._encoder = library.Encoder(
@@ -75,12 +76,12 @@ class CTranslate2(Engine):
         return torch.from_numpy(np.array(out.last_hidden_state))  # [B, L, W]
 
 
-def _model(network: NetworkModule) -> Any:
+def _model(network: NetworkModule, precision: str) -> Any:
     """The encoder in CTranslate2's own words."""
     from ctranslate2.specs import common_spec, transformer_spec
 
     spec = network.spec.encoder
-    values = {name: value.copy() for name, value in weights(network.encoder).items()}  # it quantises in place
+    values = weights(network.encoder)
     relative = isinstance(spec.place, nezha.FunctionalRelative)
     made = transformer_spec.TransformerEncoderSpec(
         len(spec.order),
@@ -97,16 +98,21 @@ def _model(network: NetworkModule) -> Any:
     if spec.embed.segments == 1:  # one vector for all tokens
         tables = [tables[0] + tables[1]]
     for table, into in zip(tables, made.embeddings, strict=True):
-        into.weight = table
+        _matrix(into, table, precision)
     if isinstance(spec.embed.positions, Learned):
         made.position_encodings.encodings = values["embed.positions.weight"][spec.embed.positions.first :]
     _norm(made.layernorm_embedding, values, "embed.norm")
     for layer, (attention, feed) in zip(made.layer, spec.order, strict=True):
-        _linear(layer.self_attention.linear[0], values, f"attentions.{attention}.qkv")
-        _linear(layer.self_attention.linear[1], values, f"attentions.{attention}.out")
+        linears = {
+            f"attentions.{attention}.qkv": layer.self_attention.linear[0],
+            f"attentions.{attention}.out": layer.self_attention.linear[1],
+            f"feeds.{feed}.up": layer.ffn.linear_0,
+            f"feeds.{feed}.down": layer.ffn.linear_1,
+        }
+        for name, into in linears.items():
+            _matrix(into, values[f"{name}.weight"], precision)
+            into.bias = values[f"{name}.bias"]
         _norm(layer.self_attention.layer_norm, values, f"attentions.{attention}.norm")
-        _linear(layer.ffn.linear_0, values, f"feeds.{feed}.up")
-        _linear(layer.ffn.linear_1, values, f"feeds.{feed}.down")
         _norm(layer.ffn.layer_norm, values, f"feeds.{feed}.norm")
         if isinstance(spec.place, nezha.FunctionalRelative):
             distances = torch.arange(-spec.place.clip, spec.place.clip + 1)
@@ -119,8 +125,11 @@ def _model(network: NetworkModule) -> Any:
     return model
 
 
-def _linear(into: Any, values: dict[str, Any], name: str) -> None:
-    into.weight, into.bias = values[f"{name}.weight"], values[f"{name}.bias"]
+def _matrix(into: Any, matrix: Array, precision: str) -> None:
+    into.weight = matrix
+    if precision == INT8:  # not by its own rounding, whose sums are cut off on processors without VNNI
+        whole, scale = int8.quantized(torch.from_numpy(matrix))
+        into.weight, into.weight_scale = whole.numpy(), (1 / scale).numpy()
 
 
 def _norm(into: Any, values: dict[str, Any], name: str) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+import torch
 
 from bertkit.batch import Array
 from bertkit.runtime.engines.nodes import Nodes
+from bertkit.weights import int8
 
 
 class Product(ABC):
@@ -42,8 +44,8 @@ class Integers(Product):
 
     Kept are also those whose names do not begin with `within`: with `encoder.` heads stay as they were learned.
     Each token is measured by itself, so that what stands beside it in a batch changes nothing. Tokens become 1 to 255
-    around a zero of 128 and weights -64 to 64, not -127 to 127: processors without an instruction for it (VNNI) add two
-    products in 16 bits and cut off what is beyond. 2·255·64 is just within; every sum is then exact, everywhere.
+    around a zero of 128, and two neighbours of a matrix at most 128 together, so that every sum is exact: see
+    `bertkit.weights.int8`.
     """
 
     def __init__(self, kept: frozenset[str] = frozenset(), within: str = "") -> None:
@@ -55,8 +57,8 @@ class Integers(Product):
     def linear(self, nodes: Nodes, x: str, name: str, weight: Array, bias: Array | None) -> str:
         if self._keeps(name):
             return Floats().linear(nodes, x, name, weight, bias)
-        matrix = nodes.constant(f"{name}.weight_quantized", lambda: whole(weight)[0].T)  # [I, O]
-        scale = nodes.constant(f"{name}.weight_scale", lambda: whole(weight)[1])  # [O]
+        matrix = nodes.constant(f"{name}.weight_quantized", lambda: _whole(weight)[0].T)  # [I, O]
+        scale = nodes.constant(f"{name}.weight_scale", lambda: _whole(weight)[1])  # [O]
         zero = nodes.constant("zero", lambda: np.array(ZERO, np.uint8))
         step = self._step(nodes, x)  # [..., 1]
         tokens = nodes.add("QuantizeLinear", nodes.add("Div", x, step), nodes.number(1.0), zero)  # [..., I]
@@ -76,22 +78,14 @@ class Integers(Product):
 
 ZERO = 128
 """what stands for 0 in tokens"""
-MOST = 64
-"""the largest weight"""
 TINY = 1e-30
 """for tokens that are 0 altogether"""
 
 
-def whole(weight: Array) -> tuple[Array, Array]:
-    """A matrix [O, I] in whole numbers, and what one of them is worth in each row [O].
-
-    >>> numbers, worth = whole(np.array([[0.5, -1.0], [0.0, 0.0]], np.float32))
-    >>> numbers.tolist(), worth.tolist()
-    ([[32, -64], [0, 0]], [0.015625, 1.0])
-    """
-    worth = np.abs(weight).max(1) / MOST
-    worth[worth == 0] = 1.0
-    return np.rint(weight / worth[:, None]).astype(np.int8), worth
+def _whole(weight: Array) -> tuple[Array, Array]:
+    """A matrix [O, I] in whole numbers, and what one of them is worth in each row [O]."""
+    numbers, worth = int8.quantized(torch.tensor(weight))
+    return numbers.numpy(), worth.numpy()
 
 
 def _plus(nodes: Nodes, x: str, name: str, bias: Array | None) -> str:
