@@ -25,7 +25,7 @@ from bench.pipe import Array
 OURS = "bertkit"
 TOLERANCE = 1e-4
 NEAR = 0.99
-"""the smallest cosine that our own vectors may have with the truth, where a case has one"""
+"""the smallest cosine that our own vectors may have with the truth, where a case has one, to reach a bar"""
 PAUSE = 0.25
 """seconds before a turn: thread pools that wait by spinning have stopped by then"""
 
@@ -147,10 +147,11 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the bar is; None where there is no bar or no ratio."""
+        """Whether the bar is, with vectors that are near enough; None where there is no bar or no ratio."""
         if self.bar is None or self.ratio is None or self.spread is None:
             return None
-        return self.bar.reached(self.ratio, self.spread)
+        near = self.own_cosine is None or self.own_cosine >= NEAR
+        return near and self.bar.reached(self.ratio, self.spread)
 
 
 @dataclass(frozen=True)
@@ -268,8 +269,7 @@ def _other(case: Case, name: str, answers: Mapping[str, Array]) -> str:
         return "" if agrees(ours, given) else _told(ours, given)
     if given.shape != case.truth.shape or not np.isfinite(given).all():
         return _told(case.truth, given)
-    near = cosine(case.truth, given) or 0.0
-    return f"smallest cosine {near:.4f} (at least {NEAR:g})" if name == OURS and near < NEAR else ""
+    return ""  # how near it is stands in its row
 
 
 def weighed(job: Callable[..., Fresh]) -> Job:

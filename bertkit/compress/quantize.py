@@ -180,7 +180,7 @@ def _changed(subject: Subject, network: NetworkModule, quantization: Quantizatio
     with torch.no_grad():
         for name, value in network.named_parameters():
             if quantization.takes(name, value):
-                value.copy_(int8.restored(*int8.quantized(value)))
+                value.copy_(int8.restored(*int8.quantized(value, not int8.is_table(name))))
     made = Model(network, model.tokenizer, model.sentence, {**model.config, CONFIG: quantization.told()})
     made.limit = model.limit
     made.use()

@@ -184,7 +184,7 @@ def foreign(network: NetworkModule, family: Family, quantization: Quantization |
         theirs = [family.dialect.spell(network.spec, part) for part in names.foreign(name)]
         for their, part in zip(theirs, parameter.detach().cpu().chunk(len(theirs)), strict=True):
             if quantization and quantization.takes(name, parameter):
-                out[their], out[their + int8.SCALE] = int8.quantized(part)
+                out[their], out[their + int8.SCALE] = int8.quantized(part, not int8.is_table(name))
             else:
                 out[their] = part
     return out

@@ -58,25 +58,32 @@ class Quantization:
         return value.dim() == 2 and name.startswith(_MATRICES) and name.removesuffix(".weight") not in self.kept
 
 
+def is_table(name: str) -> bool:
+    """Whether a parameter is looked up, by our name for it."""
+    return name.startswith("encoder.embed.tokens.")
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def quantized(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def quantized(matrix: Tensor, multiplied: bool = True) -> tuple[Tensor, Tensor]:
     """Whole numbers [rows, columns] and the scale of each row; a row of zeros stays one.
+
+    A table of embeddings is looked up, not `multiplied`, so that its neighbours may be as large as they like.
 
     >>> whole, scale = quantized(torch.tensor([[0.5, -1.27], [0.5, 0.5], [0.0, 0.0]]))
     >>> whole.tolist(), [round(value, 4) for value in scale.tolist()]
     ([[50, -127], [64, 64], [0, 0]], [0.01, 0.0078, 1.0])
     """
     matrix = matrix.detach().float()
-    together, at = _together(matrix).max(1)  # [rows]: the largest pair of each, and where it is
+    together, at = (_together(matrix) * multiplied).max(1)  # [rows]: the largest pair of each, and where it is
     scale = torch.maximum(matrix.abs().amax(1) / MOST, together / PAIR)
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
     whole = (matrix / scale[:, None]).round().clamp(-MOST, MOST)
     # the pair that decides is all of its 128, also where its halves were both rounded down
     rows, first = torch.arange(len(whole)), 2 * at
-    missing = (_together(whole)[rows, at] == PAIR - 1) & (together / PAIR >= scale)
+    missing = (together / PAIR >= scale) & (_together(whole)[rows, at] == PAIR - 1)
     whole[rows, first] += missing * whole[rows, first].sign()
     return whole.to(torch.int8), scale
 

@@ -27,3 +27,10 @@ def test_neighbours_fit_and_numbers_stay_when_they_are_quantised_again(columns: 
     again, scale_again = int8.quantized(exact)
     assert torch.equal(again, whole)
     torch.testing.assert_close(scale_again, scale, rtol=1e-6, atol=0)
+
+
+def test_a_table_is_as_fine_as_bytes_can_be() -> None:
+    table = torch.tensor([[1.0, 1.0, 0.5], [0.0, 0.0, 0.0]])
+    whole, scale = int8.quantized(table, multiplied=False)
+    assert whole.tolist() == [[127, 127, 64], [0, 0, 0]]
+    assert scale.tolist() == [pytest.approx(1 / 127), 1.0]

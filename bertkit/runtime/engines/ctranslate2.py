@@ -98,9 +98,13 @@ def _model(network: NetworkModule, precision: str) -> Any:
     if spec.embed.segments == 1:  # one vector for all tokens
         tables = [tables[0] + tables[1]]
     for table, into in zip(tables, made.embeddings, strict=True):
-        _matrix(into, table, precision)
+        _matrix(into, table, precision, multiplied=False)
     if isinstance(spec.embed.positions, Learned):
-        made.position_encodings.encodings = values["embed.positions.weight"][spec.embed.positions.first :]
+        places = values["embed.positions.weight"][spec.embed.positions.first :]
+        if precision == INT8 and spec.embed.segments > 1:  # positions stay floats: they take what segment A lost
+            segments = made.embeddings[1]
+            places = places + tables[1][0] - segments.weight[0] / segments.weight_scale[0]
+        made.position_encodings.encodings = places
     _norm(made.layernorm_embedding, values, "embed.norm")
     for layer, (attention, feed) in zip(made.layer, spec.order, strict=True):
         linears = {
@@ -125,10 +129,10 @@ def _model(network: NetworkModule, precision: str) -> Any:
     return model
 
 
-def _matrix(into: Any, matrix: Array, precision: str) -> None:
+def _matrix(into: Any, matrix: Array, precision: str, multiplied: bool = True) -> None:
     into.weight = matrix
     if precision == INT8:  # not by its own rounding, whose sums are cut off on processors without VNNI
-        whole, scale = int8.quantized(torch.from_numpy(matrix))
+        whole, scale = int8.quantized(torch.from_numpy(matrix), multiplied)
         into.weight, into.weight_scale = whole.numpy(), (1 / scale).numpy()
 
 
