@@ -1,7 +1,8 @@
 """Cases, rounds and ratios.
 
 In every round each contestant has one turn, and the order is reversed from one round to the next, so that a machine
-which grows slower or faster favours nobody. A round's ratio is the peer's time over ours. `ratio` is their median
+which grows slower or faster favours nobody. A peer that takes four times as long as we do in a turn of five seconds or
+more has that one turn. A round's ratio is the peer's time over ours. `ratio` is their median
 (above 1 bertkit is ahead), `spread` the range that holds the middle 80 % of them (10th to 90th percentile).
 
 Memory is another matter: every measurement has a new process, and the ratio is ours over the peer's (below 1 bertkit is
@@ -26,6 +27,10 @@ OURS = "bertkit"
 TOLERANCE = 1e-4
 NEAR = 0.99
 """the smallest cosine that our own vectors may have with the truth, where a case has one, to reach a bar"""
+FAR = 4.0
+"""a peer that takes so many times as long as we do, in turns of some seconds, has only one of them"""
+LONG = 5.0
+"""seconds of such a turn of ours"""
 PAUSE = 0.25
 """seconds before a turn: thread pools that wait by spinning have stopped by then"""
 
@@ -243,7 +248,7 @@ def compare(
     times: dict[str, list[float]] = {name: [] for name in playing}
     for number in range(-case.warm, rounds):
         for name in playing if number % 2 else playing[::-1]:
-            if name in reasons:
+            if name in reasons or _is_far(times[OURS], times[name]):
                 continue
             told(
                 f"{case.name}: round {number + 1} of {rounds}, {name}"
@@ -260,6 +265,11 @@ def compare(
                 times[name].append(seconds)
     rows = [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
     return [*rows, *_alone(case, times[OURS], reasons)]
+
+
+def _is_far(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+    """Whether one turn has told enough of a peer."""
+    return bool(ours and theirs) and ours[0] > LONG and theirs[0] > FAR * ours[0]
 
 
 def _other(case: Case, name: str, answers: Mapping[str, Array]) -> str:
@@ -390,7 +400,7 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, tuple
     >>> ratios([1.0, 2.0, 1.0], [2.0, 4.0, 3.0])
     (2.0, (2.0, 2.8))
     """
-    each = np.asarray(theirs) / np.asarray(ours)
+    each = np.asarray(theirs) / np.asarray(ours[: len(theirs)])
     low, middle, high = np.quantile(each, (0.1, 0.5, 0.9)).tolist()
     return middle, (low, high)
 

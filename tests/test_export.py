@@ -98,6 +98,13 @@ def test_other_families(family: str, name: str, tmp_path: Path) -> None:
     assert all_same(rows, expected(bertkit.load(source)))
 
 
+def test_an_export_is_no_model_to_load(tmp_path: Path) -> None:
+    with pytest.raises(
+        BertkitError, match=r"is an export, without weights to learn on: bertkit\.Exported\.load opens it"
+    ):
+        bertkit.load(exported(tmp_path, "mean").path)
+
+
 def test_a_stranger_needs_nothing_of_ours(tmp_path: Path) -> None:
     made = exported(tmp_path, "classify")
     tokenizer = AutoTokenizer.from_pretrained(made.path)

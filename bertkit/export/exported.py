@@ -21,9 +21,10 @@ from bertkit.export.program import Program
 from bertkit.export.speaker import Speaker
 from bertkit.text import Tokenizer
 from bertkit.text.files import read_object
+from bertkit.weights.tensors import EXPORT
 
 FORMATS: dict[str, Format] = {made.name: made for made in (Onnx(), OpenVino(), Program())}
-SHEET = "export.json"
+SHEET = EXPORT
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from bertkit.weights import int8
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX = ".index.json"
+EXPORT = "export.json"
+"""what a folder has that `bertkit export` made"""
 _KINDS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _SHARING = 4
 """how often the numbers of a pickle may be used on average: tied tables are named twice"""
@@ -43,6 +45,8 @@ class Tensors:
                 return cls(dict.fromkeys(file.shapes, file))
             if (directory / (name + INDEX)).is_file():
                 return cls(_shards(directory / (name + INDEX), kind))
+        if (directory / EXPORT).is_file():
+            raise BertkitError(f"{directory} is an export, without weights to learn on: bertkit.Exported.load opens it")
         raise BertkitError(f"{directory} has no weights ({SAFE} or {PICKLED}): {_holds(directory)}")
 
     @property

@@ -22,7 +22,7 @@ from bertkit.batch import Example, collate
 from bertkit.errors import BertkitError
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.place import Placing
-from bertkit.runtime.engines import ENGINES, nodes
+from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
 from bertkit.runtime.engines.nodes import Nodes
 from bertkit.runtime.engines.products import Integers, Product
@@ -106,13 +106,6 @@ def test_weights_are_left_alone(name: str) -> None:
     for precision in ENGINES[name].precisions:
         computed(built(name, net, precision=precision), examples(4, 9))
     assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
-
-
-@pytest.mark.parametrize("name", ["onnx", "openvino"])
-def test_what_is_too_large_for_a_message_goes_through_a_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "LARGEST", 0)
-    net, rows = network(SMALL), examples(6, 3)
-    assert float((computed(built(name, net), rows) - expected(net, rows)).abs().max()) < 2e-5
 
 
 # whole numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,6 +222,11 @@ def test_precisions_that_an_engine_lacks_are_named(name: str) -> None:
         pytest.skip(f"{name} has both")
     with pytest.raises(BertkitError, match=f"the engine {name} has {FP32}, not {INT8}"):
         built(name, network(SMALL), precision=INT8)
+
+
+def test_matrices_that_are_not_there_cannot_be_kept() -> None:
+    with pytest.raises(BertkitError, match=r"unknown matrix 'encoder.feeds.0.upp': did you mean 'encoder.feeds.0.up'"):
+        built("onnx", network(SMALL), precision=INT8, kept=("encoder.feeds.0.upp",))
 
 
 @pytest.mark.parametrize(

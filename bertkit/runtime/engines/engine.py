@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertkit import packages
 from bertkit.batch import Batch, Packed, Padded
-from bertkit.errors import BertkitError
+from bertkit.errors import BertkitError, unknown
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime.lanes import Lanes
@@ -71,6 +71,10 @@ class Engine(ABC):
         self.require(network.spec.encoder, setup.precision)
         if setup.kept and not self.keeps:
             raise BertkitError(f"the engine {self.name} keeps no matrix in fp32: take another, or quantise all of them")
+        matrices = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)]
+        for name in setup.kept:
+            if name not in matrices:
+                raise unknown("matrix", name, matrices)
         self.setup = setup
         self.lanes = Lanes(setup.workers, setup.tokens)
 
