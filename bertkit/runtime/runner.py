@@ -64,8 +64,8 @@ class Runner:
 
     def _version(self) -> int:
         """A number that changes with every weight that torch knows to be changed; asked for with every query."""
-        weights = (weight for module in self._modules for weight in module._parameters.values() if weight is not None)
-        return hash(tuple((w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights))
+        weights = [weight for module in self._modules for weight in module._parameters.values() if weight is not None]
+        return hash(tuple([(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]))
 
     def rows(self, function: Function, groups: Iterable[list[Example]], count: int) -> Iterator[Rows]:
         """What `function` makes of each of `count` groups, [B, ...], in the order of its examples."""
