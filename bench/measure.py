@@ -136,14 +136,14 @@ class Row:
     """the largest between the answers"""
     cosine: float | None = None
     """the smallest between a vector of ours and the peer's; of the peer's and the truth, where the case has one"""
-    own_cosine: float | None = None
-    """the smallest between a vector of ours and the truth, where the case has one"""
-    precision: str = "fp32"
     rounds: int = 0
     bar: Bar | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     amount: Amount | None = None
+    own_cosine: float | None = None
+    """the smallest between a vector of ours and the truth, where the case has one"""
+    precision: str = "fp32"
 
     def __str__(self) -> str:
         if self.ratio is None or self.spread is None:
@@ -385,12 +385,12 @@ def _row(
         case.flops / case.items,
         difference(expected, answers[name]),
         cosine(expected, answers[name]),
-        None if case.truth is None else cosine(case.truth, answers[OURS]),
-        case.precision,
         len(times[name]),
         bar,
         versions,
         amount=case.amount and case.amount._replace(count=case.amount.count / case.items),
+        own_cosine=None if case.truth is None else cosine(case.truth, answers[OURS]),
+        precision=case.precision,
     )
 
 

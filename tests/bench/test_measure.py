@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,29 @@ def test_the_order_is_reversed_every_round_and_the_warm_up_does_not_count() -> N
     assert (row.seconds, row.peer_seconds, row.flops) == (0.5, 1.5, 12.0)  # for one of two items
     assert row.rounds == 4
     assert row.cosine == pytest.approx(1)
+
+
+def test_a_peer_that_is_far_behind_has_one_turn() -> None:
+    turns: list[str] = []
+    contestants = {
+        "bertkit": Counter("bertkit", turns, [6.0, 6.0, 3.0, 6.0]),
+        "far": Counter("far", turns, [30.0] * 4),
+        "near": Counter("near", turns, [12.0] * 4),
+    }
+    far, near = compare(case("far", "near", warm=0), contestants, rounds=4, pause=0)
+    assert (turns.count("far"), turns.count("near")) == (1, 4)
+    assert (far.ratio, far.rounds, near.ratio, near.rounds) == (5.0, 1, 2.0, 4)
+
+
+def test_rounded_vectors_are_compared_with_the_truth() -> None:
+    turns: list[str] = []
+    contestants = {name: Counter(name, turns, [1.0] * 3, factor) for name, factor in (("bertkit", 1.0), ("peer", -1.0))}
+    truth = np.cumsum(NUMBERS, axis=-1)
+    asked = case("peer", truth=truth, bars={"peer": Bar(0.5)})
+    (row,) = compare(asked, contestants, rounds=2, pause=0)
+    assert (row.own_cosine, row.cosine, row.reached) == (pytest.approx(1), pytest.approx(-1), True)
+    turned = replace(asked, truth=truth[:, ::-1].copy())
+    assert not compare(turned, contestants | {"bertkit": Counter("bertkit", turns, [1.0] * 3)}, 2, pause=0)[0].reached
 
 
 def test_a_slow_machine_for_some_rounds_changes_no_ratio() -> None:
