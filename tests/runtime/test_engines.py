@@ -20,14 +20,18 @@ import bertkit
 from bertkit import packages
 from bertkit.batch import Example, collate
 from bertkit.errors import BertkitError
+from bertkit.family import bert
+from bertkit.parts.attention import Attention
+from bertkit.parts.embed import Embed
 from bertkit.parts.encoder import Encoder
+from bertkit.parts.feed import Feed
 from bertkit.parts.place import Placing
 from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
 from bertkit.runtime.engines.nodes import Nodes
 from bertkit.runtime.engines.products import Integers, Product
 from bertkit.weights import int8
-from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, examples, expected, network
+from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, VOCABULARY, examples, expected, network
 
 OTHERS = sorted(set(ENGINES) - {"torch"})
 SENTENCES = [
@@ -126,27 +130,24 @@ def test_int8_keeps_the_meaning_of_real_sentences(name: str) -> None:
 
 
 def test_ctranslate2_cuts_no_sum_off() -> None:
-    """Its products are those of whole numbers, as torch computes them in floats that hold them exactly."""
-    model = bertkit.load("minilm", engine="torch")
-    rows = [
-        Example({"ids": np.array(ids), "segments": np.zeros(len(ids), int)})
-        for ids in (model.tokenizer.encode(sentence).ids for sentence in SENTENCES)
-    ]
-    given = vectors(computed(built("ctranslate2", model.network, precision=INT8), rows), rows)
+    """Its products are those of whole numbers, as torch computes them in floats that hold them exactly.
+
+    One layer, for a number that is rounded the other way changes what follows. Sums that are cut off leave 3e-2.
+    """
+    net, rows = network(bert.stack(1, 384, Embed(VOCABULARY, 384), Attention(12, 32), Feed(1536))), examples(40, 7, 90)
+    made = computed(built("ctranslate2", net, precision=INT8), rows)
 
     def rounded(x: Tensor) -> Tensor:
         scale = x.abs().amax(-1, keepdim=True) / 127
         return (x / scale).round() * scale
 
-    for name, module in model.encoder.named_modules():
+    for name, module in net.encoder.named_modules():
         if name == "embed.tokens":
             module.weight.data = int8.restored(*int8.quantized(module.weight, multiplied=False))
         if isinstance(module, torch.nn.Linear):
             module.weight.data = int8.restored(*int8.quantized(module.weight))
             module.register_forward_pre_hook(lambda _, given: (rounded(given[0]),))
-    simulated = vectors(expected(model.network, rows), rows)
-    # a number that is rounded the other way changes what follows; sums that are cut off leave 0.99
-    assert float((given * simulated).sum(1).median()) > 0.9999
+    assert float((made - expected(net, rows)).abs().mean()) < 1e-3
 
 
 def vectors(states: Tensor, rows: list[Example]) -> Tensor:
