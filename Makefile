@@ -32,7 +32,7 @@ types: install
 imports: install
 	$(BIN)/lint-imports --no-cache
 
-pytest: install  ## a process for each room: all in one crash in tests/runtime, for a reason that is not found yet
+pytest: install  ## a process for each room; all in one crashed twice in tests/runtime, and not since engines share no memory
 	set -e; for room in $(ROOMS) bertkit "$(wildcard tests/test_*.py)"; do $(BIN)/python -m pytest $$room; done
 
 proofs: install  ## the full counts and long comparisons; restartable; writes docs/proofs.md
