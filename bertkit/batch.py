@@ -109,8 +109,9 @@ class Padded:
     def of(cls, lengths: Sequence[int]) -> tuple[Padded, list[int], list[int]]:
         """The layout for rows of these lengths, the order it puts them in, and where each starts in `flat`."""
         longest = max(lengths)
-        mask = torch.arange(longest) < torch.tensor(lengths)[:, None]  # [B, L]
-        made = cls(len(lengths), longest, None if min(lengths) == longest else mask)
+        full = min(lengths) == longest
+        mask = None if full else torch.arange(longest) < torch.tensor(lengths)[:, None]  # [B, L]
+        made = cls(len(lengths), longest, mask)
         return made, list(range(len(lengths))), list(range(0, len(lengths) * longest, longest))
 
     @property
@@ -235,10 +236,12 @@ class Batch:
 
     def restore(self, rows: Tensor) -> Tensor:
         """Results [B, ...] in the order of the examples."""
-        return torch.empty_like(rows).index_copy(0, self.order, rows)
+        return rows if len(rows) == 1 else torch.empty_like(rows).index_copy(0, self.order, rows)
 
     def to(self, device: torch.device | str) -> Batch:
         device = torch.device(device)
+        if self.order.device == device:
+            return self
         return Batch(
             {name: values.to(device) for name, values in self.tokens.items()},
             self.layout.to(device),

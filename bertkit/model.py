@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bertkit import artifact, family
@@ -24,7 +23,7 @@ from bertkit.parts.dense import DenseModule
 from bertkit.parts.encoder import Encoder, EncoderModule
 from bertkit.parts.heads import ChainModule, Head, Span, Tag
 from bertkit.parts.network import Network, NetworkModule
-from bertkit.parts.pool import AfterPrompt, Mean, Pool, named
+from bertkit.parts.pool import AfterPrompt, Mean, Pool, PoolModule, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime.choose import AUTO, choose
@@ -48,6 +47,8 @@ from bertkit.weights.sentence import Sentence
 
 ENDLESS = 2**24
 """tokens of a text where a model has no longest"""
+SHORTEST = np.float32(1e-12)
+"""vectors are taken to be at least as long when they are scaled"""
 
 log = logging.getLogger("bertkit")
 Kind = TypeVar("Kind", bound=Head)
@@ -116,6 +117,7 @@ class Model:
         self.shorten = said.shorten
         """how many values of each vector are kept; None keeps all"""
         self._runner: Runner | None = None
+        self._kept_pooling: tuple[tuple[Pool, NetworkModule, torch.device], PoolModule] | None = None
         self._require_widths(self.pool)
 
     def __repr__(self) -> str:
@@ -205,7 +207,7 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        return self.encoder.embed.tokens.weight.device
+        return self.network.device
 
     def to(self, device: torch.device | str) -> Model:
         """Move the network, in place. Beyond a CPU torch computes."""
@@ -246,8 +248,9 @@ class Model:
         done = Cut()
         parts = list(self.embed_stream(texts, pool, normalize, truncate, progress, done, prompt))
         self._tell(done, sum(map(len, parts)), cut)
-        width = self._width(self.pool if pool is None else named(pool))
-        return np.concatenate(parts) if parts else np.empty((0, width), np.float32)
+        if not parts:
+            return np.empty((0, self._width(self.pool if pool is None else named(pool))), np.float32)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def embed_stream(
         self,
@@ -269,8 +272,7 @@ class Model:
         before = self._prompt(prompt)
         self._require_widths(pool)
         past = self._past(before, pool)
-        pooling = past.build(self.network).to(self.device)
-
+        pooling = self._pooling(past)
         states, last = len(past.layers), {-1, len(self.encoder.spec.order)}.issuperset(past.layers)
 
         def vectors(hidden: Hidden, batch: Batch) -> Tensor:
@@ -489,7 +491,7 @@ class Model:
     def _require_widths(self, pool: Pool) -> None:
         """Refuse matrices that do not fit what comes before them."""
         width = pool.width(self.network.spec.encoder.width)
-        for module in self.sentence.dense:
+        for module in cast("Iterable[DenseModule]", self.dense):
             if module.spec.before != width:
                 raise BertkitError(f"{module.spec} follows vectors {width} wide: they are not of the same model")
             width = module.spec.after
@@ -497,6 +499,13 @@ class Model:
     def _prompt(self, name: str | None) -> str:
         name = self.default_prompt if name is None else name
         return look_up("prompt", name, self.prompts) if name else ""
+
+    def _pooling(self, pool: Pool) -> PoolModule:
+        """A pool on this network. The last one is kept: who asks query by query asks for the same."""
+        wanted = pool, self.network, self.device
+        if self._kept_pooling is None or self._kept_pooling[0] != wanted:
+            self._kept_pooling = wanted, pool.build(self.network).to(self.device)
+        return self._kept_pooling[1]
 
     def _past(self, prompt: str, pool: Pool) -> Pool:
         """The pool, made blind to a prompt where the model wants that."""
@@ -510,13 +519,13 @@ class Model:
     def _finish(self, rows: Rows, normalize: bool | None) -> Rows:
         """Multiply, scale, then shorten, as sentence-transformers does; who asks for `normalize` gets length 1 in the
         end."""
-        with torch.inference_mode():
-            x: Tensor = self.dense(torch.from_numpy(rows).to(self.device))  # [texts, W]
-            if normalize is None and self.normalize:
-                x = F.normalize(x)
-            x = x[:, : self.shorten]
-            finished: Rows = (F.normalize(x) if normalize else x).contiguous().cpu().numpy()
-        return self._finite(finished)
+        if len(self.dense):
+            with torch.inference_mode():
+                rows = self.dense(torch.from_numpy(rows).to(self.device)).cpu().numpy()  # [texts, W]
+        if normalize is None and self.normalize:
+            rows = _scaled(rows)
+        rows = rows[:, : self.shorten]
+        return self._finite(np.ascontiguousarray(_scaled(rows) if normalize else rows))
 
     def _finite(self, rows: Rows) -> Rows:
         return require_finite(rows, self.name or repr(self), network=self.network, dense=self.dense)
@@ -533,6 +542,12 @@ class Model:
         shown = self.tokenizer.pieces.shown(token)
         before = text[: span[0]].rstrip() if self.tokenizer.mask_takes_space else text[: span[0]]
         return Guess(token, score, id, inserted(before, shown) + text[span[1] :])
+
+
+def _scaled(rows: Rows) -> Rows:
+    """Vectors of length 1, [texts, W]; as torch does it, one of zeros stays."""
+    scaled: Rows = rows / np.maximum(np.sqrt((rows * rows).sum(1, keepdims=True)), SHORTEST)
+    return scaled
 
 
 def _require_many(texts: object) -> None:

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bertkit.batch import Example, collate
 from bertkit.runtime.engines import ENGINES
-from bertkit.runtime.engines.engine import Engine, Setup
-from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, examples, expected, network
+from bertkit.runtime.engines.engine import Setup
+from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, computed, examples, expected, network
 
 CLAIM = (
     "hidden states of every engine are those of torch for every family it takes, batches of one to four sequences of "
@@ -67,13 +66,6 @@ def compared(name: str, family: str) -> Result:
 
     compare()
     return {"engine": name, "family": family, **found}
-
-
-@torch.inference_mode()
-def computed(engine: Engine, rows: list[Example]) -> Tensor:
-    """[B, L, W], 0 under padding."""
-    batch = collate(rows, engine.layout)
-    return batch.restore(batch.layout.to_padded(engine.hidden(batch)))
 
 
 def near(made: Tensor, true: Tensor) -> tuple[float, float]:

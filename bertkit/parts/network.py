@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor, nn
 
 from bertkit.batch import Batch, Layout
@@ -48,8 +49,12 @@ class NetworkModule(nn.Module):
         self.encoder: EncoderModule = spec.encoder.build()
         self.heads = nn.ModuleDict({name: head.build(self.encoder) for name, head in spec.heads.items()})
         draw(self.heads, spec.encoder.spread)
-        self._evaluators = 0
-        self._learning: list[nn.Module] = []
+        self._switch = _Switch()
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.encoder.embed.tokens.weight.device
 
     def forward(self, batch: Batch) -> Tensor:
         hidden: Tensor = self.encoder(batch)  # [..., W]
@@ -71,21 +76,31 @@ class NetworkModule(nn.Module):
         return out
 
     @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Eval mode for a while; every module is as it was once the last thread that asked for it is done."""
+    def evaluating(self) -> Iterator[list[nn.Module]]:
+        """Eval mode for a while, with all its modules; they are as they were once the last thread that asked is done.
+
+        >>> from bertkit.family import bert
+        >>> network = Network(bert.encoder("tiny")).build()
+        >>> with network.evaluating() as modules:
+        ...     network in modules, network.training
+        (True, False)
+        >>> network.training
+        True
+        """
+        switch, parts = self._switch, modules(self)
         with _SWITCHING:
-            if not self._evaluators:
-                self._learning = _learning(self)
-                _set_training(self._learning, False)
-            self._evaluators += 1
+            if not switch.asked:
+                switch.learning = [part for part in parts if part.training]
+                _set_training(switch.learning, False)
+            switch.asked += 1
         try:
-            yield
+            yield parts
         finally:
             with _SWITCHING:
-                self._evaluators -= 1
-                if not self._evaluators:
-                    _set_training(self._learning, True)
-                    self._learning = []
+                switch.asked -= 1
+                if not switch.asked:
+                    _set_training(switch.learning, True)
+                    switch.learning = []
 
     def grow(self, vocabulary: int) -> None:
         """Make room for new tokens in the embedding table and in the heads that are tied to it."""
@@ -98,14 +113,23 @@ class NetworkModule(nn.Module):
         self.encoder.embed.spec, self.encoder.spec, self.spec = embed, encoder, replace(self.spec, encoder=encoder)
 
 
-def _learning(network: nn.Module) -> list[nn.Module]:
-    """The modules in training mode; `modules()` would take three times as long, which a single query feels."""
-    found, rest = [], [network]
-    while rest:
-        module = rest.pop()
-        if module.training:
-            found.append(module)
-        rest.extend(part for part in module._modules.values() if part is not None)
+@dataclass
+class _Switch:
+    """How many threads want eval mode, and which modules learn again when none does."""
+
+    asked: int = 0
+    learning: list[nn.Module] = field(default_factory=list)
+
+    def __deepcopy__(self, memory: object) -> _Switch:
+        return _Switch()  # nobody has asked a copy for anything
+
+
+def modules(network: nn.Module) -> list[nn.Module]:
+    """What `network.modules()` gives, in a tenth of the time, which a single query feels."""
+    found = [network]
+    for module in found:  # which grows meanwhile
+        if module._modules:
+            found += [part for part in module._modules.values() if part is not None]
     return found
 
 

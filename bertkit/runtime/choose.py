@@ -26,7 +26,7 @@ def choose(
     """
     if engine not in (AUTO, *ENGINES):
         raise unknown("engine", engine, (AUTO, *ENGINES))
-    device = next(network.parameters()).device
+    device = network.device
     if engine == "torch" or (engine == AUTO and device.type != "cpu"):
         return None
     if device.type != "cpu":

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertkit.batch import Batch, Example, collate
 from bertkit.errors import look_up
-from bertkit.parts.network import NetworkModule
+from bertkit.parts.network import NetworkModule, modules
 from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import Engine, Setup
 from bertkit.runtime.lanes import Lanes
@@ -32,12 +32,11 @@ class Runner:
         self.network, self.single, self.bulk = network, single, bulk
         self._built: dict[Setup, tuple[int, Engine]] = {}
         self._building = threading.Lock()
-        self._modules = list(network.modules())
 
     @classmethod
     def of_torch(cls, network: NetworkModule) -> Runner:
         """torch, with a batch on each core."""
-        lanes = Lanes.on(next(network.parameters()).device)
+        lanes = Lanes.on(network.device)
         setup = Setup("torch", workers=lanes.count, tokens=lanes.tokens)
         return cls(network, setup, setup)
 
@@ -51,21 +50,16 @@ class Runner:
         """How texts are put together."""
         return Lanes(self.bulk.workers, self.bulk.tokens)
 
-    def engine(self, batches: int) -> Engine:
-        """For so many batches."""
+    def engine(self, batches: int, parts: Sequence[nn.Module] | None = None) -> Engine:
+        """For so many batches; `parts` are the network's modules, where they are known."""
         setup = self.single if batches < 2 else self.bulk
         with self._building:
             version, engine = self._built.get(setup, (-1, None))
-            now = self._version()
+            now = _version(modules(self.network) if parts is None else parts)
             if engine is None or (version != now and engine.name != "torch"):
                 engine = look_up("engine", setup.engine, ENGINES)(self.network, setup)
                 self._built[setup] = now, engine
         return engine
-
-    def _version(self) -> int:
-        """A number that changes with every weight that torch knows to be changed; asked for with every query."""
-        weights = [weight for module in self._modules for weight in module._parameters.values() if weight is not None]
-        return hash(tuple([(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]))
 
     def rows(self, function: Function, groups: Iterable[list[Example]], count: int) -> Iterator[Rows]:
         """What `function` makes of each of `count` groups, [B, ...], in the order of its examples."""
@@ -82,15 +76,26 @@ class Runner:
         count: int,
         told: Callable[[Tensor, Batch], Result],
     ) -> Iterator[Result]:
-        engine, device = self.engine(count), next(self.network.parameters()).device
+        device = self.network.device
 
-        @torch.inference_mode()
         def run(batch: Batch) -> Result:
-            moved = batch.to(device)
-            with self.network.evaluating():
+            with torch.inference_mode():
+                moved = batch.to(device)
                 return told(function(engine.hidden, moved), moved)
 
-        return engine.lanes.map(run, (collate(group, engine.layout) for group in groups))
+        with self.network.evaluating() as parts:
+            engine = self.engine(count, parts)
+            yield from engine.lanes.map(run, (collate(group, engine.layout) for group in groups))
+
+
+def _version(parts: Sequence[nn.Module]) -> int:
+    """A number that changes with every weight that torch knows to be changed; asked for with every query."""
+    weights = [w for part in parts if part._parameters for w in part._parameters.values() if w is not None]
+    places = tuple([w.data_ptr() for w in weights])
+    try:
+        return hash((places, tuple([w._version for w in weights])))
+    except RuntimeError:  # what was made in inference mode counts no versions
+        return hash((places, tuple([0 if w.is_inference() else w._version for w in weights])))
 
 
 def _by_row(made: Tensor, batch: Batch) -> Rows:

@@ -8,7 +8,7 @@ import torch
 
 import bertkit
 from bertkit.batch import Batch, collate
-from bertkit.compress.center import center
+from bertkit.compress.center import _middle, _shares, center
 from bertkit.compress.suffering import suffering
 from bertkit.runtime.stream import example
 from bertkit.text import Tokenizer
@@ -52,6 +52,18 @@ def test_what_is_multiplied_is_nearer_to_zero(tokenizer: Tokenizer) -> None:
     seen.clear()
     model.embed(TEXTS)
     assert max(seen) < before / 2
+
+
+def test_first_tokens_count_as_much_as_all_others() -> None:
+    batch = collate([example([2, 5, 3]), example([2, 5, 6, 7, 3]), example([2])])
+    firsts = batch.layout.positions(batch.order.device) == 0
+    assert _shares(batch).tolist() == [2.0 if first else 1.0 for first in firsts.tolist()]
+
+
+@pytest.mark.parametrize(("shares", "middle"), [([1.0, 1.0], 5.0), ([3.0, 1.0], 2.5)])
+def test_a_middle_is_nearest_by_squares_and_shares(shares: list[float], middle: float) -> None:
+    rows = torch.tensor([[0.0, 1.0], [10.0, 1.0]])
+    assert _middle(rows, torch.tensor(shares))[0].item() == pytest.approx(middle, abs=0.02)
 
 
 def test_shared_blocks_stay_as_they_are(tokenizer: Tokenizer) -> None:

@@ -18,6 +18,7 @@ from bertkit.parts.feed import Feed
 from bertkit.parts.heads import Head
 from bertkit.parts.network import Network, NetworkModule
 from bertkit.parts.positions import Learned
+from bertkit.runtime.engines.engine import Engine
 
 VOCABULARY, SPREAD = 50, 0.15
 
@@ -62,6 +63,13 @@ def examples(*lengths: int, segments: int = 1) -> list[Example]:
         Example({"ids": random.integers(0, VOCABULARY, size), "segments": random.integers(0, segments, size)})
         for size in lengths
     ]
+
+
+@torch.inference_mode()
+def computed(engine: Engine, rows: list[Example]) -> Tensor:
+    """What an engine makes of them, [B, L, W], 0 under padding."""
+    batch = collate(rows, engine.layout)
+    return batch.restore(batch.layout.to_padded(engine.hidden(batch)))
 
 
 @torch.inference_mode()

@@ -18,7 +18,7 @@ from torch import Tensor
 
 import bertkit
 from bertkit import packages
-from bertkit.batch import Example, collate
+from bertkit.batch import Example
 from bertkit.errors import BertkitError
 from bertkit.family import bert
 from bertkit.parts.attention import Attention
@@ -31,7 +31,7 @@ from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
 from bertkit.runtime.engines.nodes import Nodes
 from bertkit.runtime.engines.products import Integers, Product
 from bertkit.weights import int8
-from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, VOCABULARY, examples, expected, network
+from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, VOCABULARY, computed, examples, expected, network
 
 OTHERS = sorted(set(ENGINES) - {"torch"})
 SENTENCES = [
@@ -50,13 +50,6 @@ def built(name: str, net: Any, **settings: Any) -> Engine:
     if reason:
         pytest.skip(f"{name}: {reason}")
     return kind(net, Setup(name, **settings))
-
-
-@torch.inference_mode()
-def computed(engine: Engine, rows: list[Example]) -> Tensor:
-    """[B, L, W], 0 under padding."""
-    batch = collate(rows, engine.layout)
-    return batch.restore(batch.layout.to_padded(engine.hidden(batch)))
 
 
 @pytest.mark.parametrize("family", ENCODERS)

@@ -122,6 +122,20 @@ def test_weights_that_change_count_at_once(model: bertkit.Model, engine: str) ->
     assert np.abs(after - model.use("torch").embed(TEXTS)).max() < 1e-4
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_part_that_is_exchanged_counts_at_once(model: bertkit.Model, engine: str) -> None:
+    reason = ENGINES[engine].absence()
+    if reason:
+        pytest.skip(reason)
+    before = model.use(engine).embed(TEXTS)
+    old = model.encoder.feeds[-1].norm
+    model.encoder.feeds[-1].norm = torch.nn.LayerNorm(old.weight.shape, eps=old.eps)
+    torch.nn.init.normal_(model.encoder.feeds[-1].norm.weight)
+    after = model.embed(TEXTS)
+    assert np.abs(after - before).max() > 0.01
+    assert np.abs(after - model.use("torch").embed(TEXTS)).max() < 1e-4
+
+
 def test_pools_of_other_layers_are_torchs(model: bertkit.Model) -> None:
     expected = model.embed(TEXTS, pool="first-last")
     setup = Setup("no such engine")
