@@ -26,6 +26,8 @@ from bertkit.parts.network import Network, NetworkModule
 from bertkit.parts.pool import AfterPrompt, Mean, Pool, PoolModule, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
+from bertkit.runtime import choose as choosing
+from bertkit.runtime import tune as tuning
 from bertkit.runtime.choose import AUTO, choose
 from bertkit.runtime.engines.engine import FP32, INT8
 from bertkit.runtime.finite import require_finite
@@ -117,6 +119,8 @@ class Model:
         self.shorten = said.shorten
         """how many values of each vector are kept; None keeps all"""
         self._runner: Runner | None = None
+        self.untuned = False
+        """whether the fastest engine is wanted, and nobody measured yet which one that is"""
         self._kept_pooling: tuple[tuple[Pool, NetworkModule, torch.device], PoolModule] | None = None
         self._require_widths(self.pool)
 
@@ -171,7 +175,8 @@ class Model:
         """Choose what computes for `embed`, `tag`, `answer` and fine-tuned answers; returns the model.
 
         `engine` is torch, ctranslate2, onnx or openvino, each as fast as it was measured to be, or auto: what `bertkit
-        tune` found to be fastest for such a network on this machine, torch where nothing was measured. `precision` is
+        tune` found to be fastest for such a network on this machine, torch where nothing was measured, until there is
+        a list of some hundred thousand characters to read, for which it is measured. `precision` is
         fp32 or int8, if not given the model's own: int8 where `bertkit quantize` made it. With `batch_invariant` the
         vector of a text does not depend on its neighbours, to the bit: each is computed alone.
 
@@ -182,7 +187,22 @@ class Model:
         whole = Quantization.of(self.config) or Quantization(engine="")
         runner = choose(self.network, engine, precision or self.precision, whole.kept, whole.engine)
         self._runner = (runner or Runner.of_torch(self.network)).alone() if batch_invariant else runner
+        fp32 = (precision or self.precision) == FP32
+        self.untuned = engine == AUTO and self._runner is None and fp32 and self.device.type == "cpu"
         return self
+
+    def tune(self) -> Model:
+        """Measure every engine that takes its network, in some seconds, remember it for this machine, and use the
+        fastest; what `bertkit tune` does."""
+        tuning.tune(self.network, self.precision)
+        return self.use()
+
+    def _ready(self, texts: Iterable[Given]) -> Runner:
+        """What computes for these texts: the fastest is looked for when a list is long enough to be worth it."""
+        if self.untuned and isinstance(texts, Sequence) and _characters(texts) >= choosing.MUCH:
+            log.info("finding the fastest engine for this model here; it will be remembered")
+            self.tune()
+        return self.runner
 
     @property
     def precision(self) -> str:
@@ -284,7 +304,7 @@ class Model:
 
         cut = cut or Cut()
         cut.limit = self.limit
-        runner, policy = self.runner if last else Runner.of_torch(self.network), truncation.named(truncate)
+        runner, policy = self._ready(texts) if last else Runner.of_torch(self.network), truncation.named(truncate)
         if before:
             policy = Prompted(policy, self._tokens(before))
             prompted = (before + text if isinstance(text, str) else text for text in texts)
@@ -317,7 +337,7 @@ class Model:
 
         cut = cut or Cut()
         cut.limit = self.limit
-        runner, policy = self.runner, truncation.named(truncate)
+        runner, policy = self._ready(texts), truncation.named(truncate)
         run = partial(runner.rows, said)
         parts = stream(texts, self.tokenizer, run, runner.lanes, join, self.limit, policy, cut, progress)
         return map(self._finite, parts)
@@ -548,6 +568,12 @@ def _scaled(rows: Rows) -> Rows:
     """Vectors of length 1, [texts, W]; as torch does it, one of zeros stays."""
     scaled: Rows = rows / np.maximum(np.sqrt((rows * rows).sum(1, keepdims=True)), SHORTEST)
     return scaled
+
+
+def _characters(texts: Iterable[Given]) -> int:
+    """Of all fields that are texts; what is none is refused later, by its place."""
+    fields = (field for text in texts for field in (text if isinstance(text, tuple) else (text,)))
+    return sum(len(field) for field in fields if isinstance(field, str))
 
 
 def _require_many(texts: object) -> None:

@@ -10,9 +10,6 @@ import typer
 if TYPE_CHECKING:
     from bertkit.model import Model
 
-MUCH = 500_000
-"""bytes of a file for which it is worth some seconds to find the fastest engine"""
-
 Engine = Annotated[
     str,
     typer.Option(
@@ -30,11 +27,10 @@ BatchInvariant = Annotated[
 
 def use(model: Model, engine: str, batch_invariant: bool, source: str | Path | None) -> None:
     """Choose the engine; where there is much to do and nobody knows the fastest one, measure first."""
-    from bertkit.runtime import tune
+    from bertkit.runtime import choose
 
-    much = source is not None and Path(source).is_file() and Path(source).stat().st_size >= MUCH
-    measurable = engine == "auto" and model.precision == "fp32" and model.device.type == "cpu"
-    if much and measurable and tune.remembered(model.network) is None:
+    much = source is not None and Path(source).is_file() and Path(source).stat().st_size >= choose.MUCH
+    if much and model.use(engine).untuned:
         typer.echo("bertkit: finding the fastest engine for this model here; it will be remembered", err=True)
-        tune.tune(model.network)
+        model.tune()
     model.use(engine, batch_invariant=batch_invariant)

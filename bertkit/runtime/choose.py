@@ -14,6 +14,8 @@ from bertkit.runtime.runner import Runner
 
 log = logging.getLogger("bertkit")
 AUTO = "auto"
+MUCH = 500_000
+"""characters of text for which it is worth some seconds to find the fastest engine"""
 
 
 def choose(

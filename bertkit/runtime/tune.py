@@ -38,14 +38,16 @@ log = logging.getLogger("bertkit")
 
 QUERY = 11
 """tokens of a short query"""
-QUERIES = 40
+QUERIES = 20
 """that are asked one after the other, of which the fastest counts"""
 BULK = 4096
 """tokens of texts of mixed lengths, at least"""
-SECONDS = 0.4
+SECONDS = 0.2
 """that all texts take on a fast engine, about: more of them on a small network"""
 PASSES = 3
 """over the texts of mixed lengths, of which the fastest counts, for others may use the machine"""
+FAR = 1.3
+"""times the best so far: what takes so long is not tried again"""
 FORMAT = 1
 """of what is remembered; another one is measured anew"""
 
@@ -97,9 +99,9 @@ class Measured:
 
 def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Trial], None] | None = None) -> Measured:
     """Try every engine that takes the network, in every layout of threads, and remember what was found."""
-    trials = []
+    trials: list[Trial] = []
     for setup, reason in candidates(network, precision):
-        trials.append(Trial(setup, reason=reason) if reason else _tried(network, setup))
+        trials.append(Trial(setup, reason=reason) if reason else _tried(network, setup, trials))
         if tell:
             tell(trials[-1])
     found = Measured(tuple(trials), int(sum(map(len, _texts(network)))))
@@ -130,14 +132,14 @@ def cores() -> int:
     return min(machine.cores(), torch.get_num_threads())
 
 
-def _tried(network: NetworkModule, setup: Setup) -> Trial:
+def _tried(network: NetworkModule, setup: Setup, before: Sequence[Trial]) -> Trial:
     try:
         runner = Runner(network, setup, setup)
         query, texts = [_text(network, QUERY)], _texts(network)
         _run(runner, query)  # builds it
-        single = min(_seconds(lambda: _run(runner, query)) for _ in range(QUERIES))
+        single = _least(lambda: _run(runner, query), QUERIES, min((one.single for one in before), default=math.inf))
         _run(runner, texts[: len(texts) // 4])  # the first batches of a new length are slower in some
-        bulk = min(_seconds(lambda: _run(runner, texts)) for _ in range(PASSES))
+        bulk = _least(lambda: _run(runner, texts), PASSES, min((one.bulk for one in before), default=math.inf))
     except Exception as error:  # whatever an engine raises, there are others
         log.debug("%s", setup, exc_info=True)
         return Trial(setup, reason=f"{type(error).__name__}: {error}")
@@ -152,6 +154,13 @@ def _run(runner: Runner, texts: Sequence[Example]) -> None:
 
 def _mean(hidden: Hidden, batch: Batch) -> Tensor:
     return batch.layout.mean(hidden(batch))
+
+
+def _least(work: Callable[[], None], times: int, best: float) -> float:
+    """The seconds of the fastest of some goes; of a third of them, where these are far from the best so far."""
+    some = max(times // 3, 1)
+    least = min(_seconds(work) for _ in range(some))
+    return least if least > FAR * best else min(least, *(_seconds(work) for _ in range(times - some)))
 
 
 def _seconds(work: Callable[[], None]) -> float:

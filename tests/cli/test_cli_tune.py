@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import bertkit
-from bertkit.cli import app, engines
-from bertkit.runtime import tune
+from bertkit.cli import app
+from bertkit.runtime import choose, tune
 from bertkit.runtime.engines import ENGINES
 from bertkit.text import Tokenizer
 
@@ -54,7 +54,7 @@ def test_engines_give_the_same_vectors(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_measured_for_once(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "MUCH", 100)
+    monkeypatch.setattr(choose, "MUCH", 100)
     texts = tmp_path / "texts.txt"
     texts.write_text("the cat sat on a mat\n" * 20)
     for name, said in (("first", True), ("second", False)):

@@ -11,6 +11,8 @@ import torch
 
 import bertkit
 from bertkit.errors import BertkitError
+from bertkit.parts.network import NetworkModule
+from bertkit.runtime import choose as choosing
 from bertkit.runtime import tune
 from bertkit.runtime.choose import choose
 from bertkit.runtime.engines import ENGINES
@@ -73,6 +75,40 @@ def test_auto_is_torch_until_something_was_measured(model: bertkit.Model, monkey
     chosen = choose(model.network, "auto")
     assert chosen is not None
     assert chosen.single == chosen.bulk == setup
+
+
+def test_a_long_list_is_measured_for_once(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "MUCH", 1000)
+    measured: list[str] = []
+
+    def measure(network: NetworkModule, precision: str) -> None:
+        measured.append(precision)
+        monkeypatch.setattr(tune, "remembered", lambda network, precision: Measured((Trial(setup, 1.0, 1.0),), 1))
+
+    setup = Setup("torch", workers=1)
+    monkeypatch.setattr(tune, "tune", measure)
+    expected = model.use("torch").embed(TEXTS * 10)  # whoever named an engine has it
+    model.use()
+    with pytest.raises(BertkitError, match="text 1 is 7"):
+        model.embed(["the cat", 7])  # type: ignore[list-item]
+    model.embed(TEXTS)
+    list(model.embed_stream(iter(TEXTS * 10)))  # how long it is nobody knows
+    assert model.untuned
+    assert not measured
+    for _ in range(2):
+        assert np.abs(model.embed(TEXTS * 10) - expected).max() < 1e-5
+        assert measured == ["fp32"]
+        assert model.runner.bulk == setup
+
+
+@pytest.mark.parametrize(("least", "asked"), [(1.5, 9), (1.7, 3)])
+def test_what_is_far_from_the_best_is_not_tried_again(
+    least: float, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes: list[None] = []
+    monkeypatch.setattr(tune, "_seconds", lambda work: work() or least + len(goes))
+    assert tune._least(lambda: goes.append(None), 9, best=2.0) == least + 1
+    assert len(goes) == asked
 
 
 def test_a_name_that_is_no_engine_is_told(model: bertkit.Model) -> None:
