@@ -61,6 +61,13 @@ class Runner:
                 self._built[setup] = now, engine
         return engine
 
+    def row(self, function: Function, example: Example) -> Rows:
+        """What `function` makes of one example, [1, ...]: as `rows`, with as little around it as there can be."""
+        with self.network.evaluating() as parts, torch.inference_mode():
+            engine = self.engine(1, parts)
+            batch = collate([example], engine.layout).to(self.network.device)
+            return _by_row(function(engine.hidden, batch), batch)
+
     def rows(self, function: Function, groups: Iterable[list[Example]], count: int) -> Iterator[Rows]:
         """What `function` makes of each of `count` groups, [B, ...], in the order of its examples."""
         return self._map(function, groups, count, _by_row)
