@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 
 import bertkit
 from bertkit import packages
-from bertkit.batch import Padded, collate
+from bertkit.batch import Layout, Padded, collate
 from bertkit.errors import BertkitError
 from bertkit.export import export as exporting
 from bertkit.export import speaker
@@ -26,7 +26,7 @@ from bertkit.export.program import Program, ProgramModule
 from bertkit.export.speaker import Live
 from bertkit.family import bert
 from bertkit.model import Model
-from bertkit.parts.pool import FirstLast, LastToken
+from bertkit.parts.pool import Cls, FirstLast, LastToken
 from bertkit.runtime.engines.graph import Graph
 from bertkit.runtime.stream import example
 from bertkit.tasks.classification import Classification
@@ -304,7 +304,7 @@ def test_prompts(tmp_path: Path) -> None:
 # torch.export ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["dense", "classify", "mlm"])
+@pytest.mark.parametrize("name", OUTPUTS)
 def test_programs_say_what_the_model_says(name: str, tmp_path: Path) -> None:
     made = exported(tmp_path, name, "torch-export")
     rows = list(Exported.load(made.path).rows(TEXTS, cut=Cut()))
@@ -351,10 +351,21 @@ def test_a_program_without_its_manifest_is_not_opened(tmp_path: Path, monkeypatc
         manifest.unlink(missing_ok=True)
 
 
-def test_what_cannot_be_followed_is_said(tmp_path: Path) -> None:
+def test_a_program_of_last_tokens(tmp_path: Path) -> None:
     source = model("cls")
     source.pool = LastToken()
     source.save(tmp_path / "source")
+    made = export(tmp_path / "source", tmp_path / "out", "torch-export")
+    rows = Exported.load(made.path).rows(PLAIN, cut=Cut())
+    assert np.abs(np.stack([row["sentence_embedding"] for row in rows]) - source.embed(PLAIN)).max() <= 1e-5
+
+
+def test_what_cannot_be_followed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def reduce(self: Cls, states: Sequence[torch.Tensor], layout: Layout) -> torch.Tensor:
+        return layout.first(states[0]) * (1.0 if float(states[0].sum()) else 2.0)  # numbers decide what is done
+
+    monkeypatch.setattr(Cls, "reduce", reduce)
+    model("cls").save(tmp_path / "source")
     with pytest.raises(BertkitError, match=r"torch.export cannot follow this model: .* Export to onnx instead"):
         export(tmp_path / "source", tmp_path / "out", "torch-export")
     assert not (tmp_path / "out").exists()

@@ -109,7 +109,8 @@ class LastToken(OneLayer):
 
     def reduce(self, states: Sequence[Tensor], layout: Layout) -> Tensor:
         x = layout.to_padded(states[0])  # [B, L, W]
-        return x[torch.arange(len(x), device=x.device), _lengths(layout, x.device) - 1]
+        last = (_lengths(layout, x.device) - 1)[:, None, None]  # [B, 1, 1]
+        return x.gather(1, last.expand(-1, 1, x.shape[-1]))[:, 0]
 
 
 @dataclass(frozen=True)
