@@ -32,6 +32,8 @@ from torch import Tensor
 from bertkit.errors import BertkitError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_FIRST = torch.zeros(1, dtype=torch.long)
+"""the order of a batch of one"""
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,8 @@ def collate(examples: Sequence[Example], layout: type[Padded] | type[Packed] = P
     """Examples side by side in the given layout; token values under padding are 0."""
     lengths = [len(example) for example in examples]
     _require_tokens(lengths)
+    if len(examples) == 1:
+        return _alone(examples[0], layout)
     made, order, starts = layout.of(lengths)
     rows = [examples[index] for index in order]
 
@@ -278,6 +282,23 @@ def collate(examples: Sequence[Example], layout: type[Padded] | type[Packed] = P
         torch.tensor(order),
         {name: mark(name) for name in rows[0].marks},
         {name: label(name) for name in rows[0].labels},
+    )
+
+
+def _alone(example: Example, layout: type[Padded] | type[Packed]) -> Batch:
+    """A batch of one example, without what only several need: a query waits for it."""
+    made, _, _ = layout.of([len(example)])
+
+    def column(values: Array) -> Tensor:
+        assert len(values) == len(example), "there must be a value for every token"
+        return torch.from_numpy(np.array(values, _kind(values))).view(made.shape)
+
+    return Batch(
+        {name: column(values) for name, values in example.tokens.items()},
+        made,
+        _FIRST,
+        {name: (torch.tensor(at), torch.tensor(values)) for name, (at, values) in example.marks.items()},
+        {name: torch.from_numpy(np.array(value)[None]) for name, value in example.labels.items()},
     )
 
 
@@ -330,4 +351,8 @@ def _require_tokens(lengths: Sequence[int]) -> None:
 
 def _blank(layout: Layout, values: Array) -> Array:
     """Zeros for values such as these; torch indexes with int64 only, and shards may hold fewer bits."""
-    return np.zeros(math.prod(layout.shape), np.int64 if values.dtype.kind in "iu" else values.dtype)
+    return np.zeros(math.prod(layout.shape), _kind(values))
+
+
+def _kind(values: Array) -> Any:
+    return np.int64 if values.dtype.kind in "iu" else values.dtype

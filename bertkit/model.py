@@ -23,7 +23,7 @@ from bertkit.parts.dense import DenseModule
 from bertkit.parts.encoder import Encoder, EncoderModule
 from bertkit.parts.heads import ChainModule, Head, Span, Tag
 from bertkit.parts.network import Network, NetworkModule
-from bertkit.parts.pool import AfterPrompt, Mean, Pool, PoolModule, named
+from bertkit.parts.pool import AfterPrompt, Mean, OneLayer, Pool, PoolModule, named
 from bertkit.parts.tape import Tape
 from bertkit.parts.tape import record as record_encoder
 from bertkit.runtime import choose as choosing
@@ -199,7 +199,7 @@ class Model:
 
     def _ready(self, texts: Iterable[Given]) -> Runner:
         """What computes for these texts: the fastest is looked for when a list is long enough to be worth it."""
-        if self.untuned and isinstance(texts, Sequence) and _characters(texts) >= choosing.MUCH:
+        if self.untuned and isinstance(texts, Sequence) and _characters(texts, self.limit) >= choosing.MUCH:
             log.info("finding the fastest engine for this model here; it will be remembered")
             self.tune()
         return self.runner
@@ -320,7 +320,7 @@ class Model:
         """
         pool = self.pool if pool is None else named(pool)
         runner = self.runner
-        if runner.lanes.alone or self._prompt(prompt) or not self._reads_last(pool):
+        if runner.lanes.alone or self._prompt(prompt) or not isinstance(pool, OneLayer) or not self._reads_last(pool):
             return None
         ids, segments, _ = self.tokenizer.template.filled(self.tokenizer.ids_of_many([text], special_tokens=False))
         if len(ids) > self.limit:
@@ -598,10 +598,10 @@ def _scaled(rows: Rows) -> Rows:
     return scaled
 
 
-def _characters(texts: Iterable[Given]) -> int:
-    """Of all fields that are texts; what is none is refused later, by its place."""
+def _characters(texts: Iterable[Given], limit: int) -> int:
+    """That will be read of all texts, about: a few for each token. What is no text is refused later, by its place."""
     fields = (field for text in texts for field in (text if isinstance(text, tuple) else (text,)))
-    return sum(len(field) for field in fields if isinstance(field, str))
+    return sum(min(len(field), 8 * limit) for field in fields if isinstance(field, str))
 
 
 def _require_many(texts: object) -> None:

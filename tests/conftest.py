@@ -1,6 +1,7 @@
 """Fixtures that several rooms share."""
 
 import atexit
+import hashlib
 import logging
 import os
 import shutil
@@ -42,9 +43,18 @@ def logger() -> Iterator[None]:
     ours.handlers, ours.level = before
 
 
-# what somebody measured here before must not choose the engines of tests
-os.environ["BERTKIT_CACHE"] = tempfile.mkdtemp(prefix="bertkit-tests-")
-atexit.register(shutil.rmtree, os.environ["BERTKIT_CACHE"], ignore_errors=True)
+# what somebody measured here before, or another test, must not choose the engines of a test
+CACHES = tempfile.mkdtemp(prefix="bertkit-tests-")
+atexit.register(shutil.rmtree, CACHES, ignore_errors=True)
+os.environ["BERTKIT_CACHE"] = CACHES
+
+
+@pytest.fixture(autouse=True)
+def cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A place of its own for what a test measures; nothing is there yet."""
+    name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
+    monkeypatch.setenv("BERTKIT_CACHE", f"{CACHES}/{name}")
+
 
 # the same cases in every run of `make test`: a failure there is a change, not luck. `make proofs` draws new ones
 settings.register_profile("same", derandomize=True, deadline=None)

@@ -50,6 +50,7 @@ def test_readme_commands(command: str, place: Path) -> None:
         "vectors.npy",
         "page.html",
         "google-minilm",
+        "minilm-onnx",
         "audit.html",
         "vocabulary",
         "shards",
@@ -58,6 +59,8 @@ def test_readme_commands(command: str, place: Path) -> None:
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     expected = {
+        "bertkit export": "sentence_embedding [B, 384]",
+        "bertkit parity": "1.000000",
         "corpus audit": "python-docs: ",
         "vocab train": "tokens per word",
         "corpus build": "bytes per id  2",

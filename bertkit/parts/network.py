@@ -76,25 +76,16 @@ class NetworkModule(nn.Module):
         return out
 
     @contextmanager
-    def evaluating(self) -> Iterator[list[nn.Module]]:
-        """Eval mode for a while, with all its modules; they are as they were once the last thread that asked is done.
-
-        >>> from bertkit.family import bert
-        >>> network = Network(bert.encoder("tiny")).build()
-        >>> with network.evaluating() as modules:
-        ...     network in modules, network.training
-        (True, False)
-        >>> network.training
-        True
-        """
-        switch, parts = self._switch, modules(self)
+    def evaluating(self) -> Iterator[None]:
+        """Eval mode for a while; every module is as it was once the last thread that asked for it is done."""
+        switch = self._switch
         with _SWITCHING:
             if not switch.asked:
-                switch.learning = [part for part in parts if part.training]
+                switch.learning = [part for part in _modules(self) if part.training]
                 _set_training(switch.learning, False)
             switch.asked += 1
         try:
-            yield parts
+            yield
         finally:
             with _SWITCHING:
                 switch.asked -= 1
@@ -124,7 +115,7 @@ class _Switch:
         return _Switch()  # nobody has asked a copy for anything
 
 
-def modules(network: nn.Module) -> list[nn.Module]:
+def _modules(network: nn.Module) -> list[nn.Module]:
     """What `network.modules()` gives, in a tenth of the time, which a single query feels."""
     found = [network]
     for module in found:  # which grows meanwhile

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bertkit.batch import Batch, Example, collate
 from bertkit.errors import look_up
-from bertkit.parts.network import NetworkModule, modules
+from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import Engine, Setup
 from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.stream import Rows
+from bertkit.runtime.watch import Watch
 
 Hidden = Callable[[Batch], Tensor]
 """a batch -> its last hidden states [..., W]"""
@@ -30,7 +31,7 @@ class Runner:
 
     def __init__(self, network: NetworkModule, single: Setup, bulk: Setup) -> None:
         self.network, self.single, self.bulk = network, single, bulk
-        self._built: dict[Setup, tuple[int, Engine]] = {}
+        self._built: dict[Setup, tuple[Watch, Engine]] = {}
         self._building = threading.Lock()
 
     @classmethod
@@ -50,21 +51,24 @@ class Runner:
         """How texts are put together."""
         return Lanes(self.bulk.workers, self.bulk.tokens)
 
-    def engine(self, batches: int, parts: Sequence[nn.Module] | None = None) -> Engine:
-        """For so many batches; `parts` are the network's modules, where they are known."""
+    def engine(self, batches: int) -> Engine:
+        """For so many batches."""
         setup = self.single if batches < 2 else self.bulk
         with self._building:
-            version, engine = self._built.get(setup, (-1, None))
-            now = _version(modules(self.network) if parts is None else parts)
-            if engine is None or (version != now and engine.name != "torch"):
+            watch, engine = self._built.get(setup, (None, None))
+            if engine is None or watch is None or (engine.copies and watch.changed()):
+                watch = Watch(self.network)  # before it is copied: what is written meanwhile counts
                 engine = look_up("engine", setup.engine, ENGINES)(self.network, setup)
-                self._built[setup] = now, engine
+                self._built[setup] = watch, engine
         return engine
 
     def row(self, function: Function, example: Example) -> Rows:
-        """What `function` makes of one example, [1, ...]: as `rows`, with as little around it as there can be."""
-        with self.network.evaluating() as parts, torch.inference_mode():
-            engine = self.engine(1, parts)
+        """What `function` makes of one example, [1, ...]: as `rows`, with as little around it as there can be.
+
+        The function may not ask the network for anything but hidden states.
+        """
+        engine = self.engine(1)
+        with torch.inference_mode():
             batch = collate([example], engine.layout).to(self.network.device)
             return _by_row(function(engine.hidden, batch), batch)
 
@@ -83,26 +87,15 @@ class Runner:
         count: int,
         told: Callable[[Tensor, Batch], Result],
     ) -> Iterator[Result]:
-        device = self.network.device
+        engine, device = self.engine(count), self.network.device
 
         def run(batch: Batch) -> Result:
             with torch.inference_mode():
                 moved = batch.to(device)
                 return told(function(engine.hidden, moved), moved)
 
-        with self.network.evaluating() as parts:
-            engine = self.engine(count, parts)
+        with self.network.evaluating():
             yield from engine.lanes.map(run, (collate(group, engine.layout) for group in groups))
-
-
-def _version(parts: Sequence[nn.Module]) -> int:
-    """A number that changes with every weight that torch knows to be changed; asked for with every query."""
-    weights = [w for part in parts if part._parameters for w in part._parameters.values() if w is not None]
-    places = tuple([w.data_ptr() for w in weights])
-    try:
-        return hash((places, tuple([w._version for w in weights])))
-    except RuntimeError:  # what was made in inference mode counts no versions
-        return hash((places, tuple([0 if w.is_inference() else w._version for w in weights])))
 
 
 def _by_row(made: Tensor, batch: Batch) -> Rows:

@@ -15,6 +15,7 @@ class Eager(Engine):
 
     name = package = "torch"
     precisions = (FP32,)
+    copies = False
     layout = Packed
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
@@ -26,5 +27,6 @@ class Eager(Engine):
         return ""
 
     def hidden(self, batch: Batch) -> Tensor:
-        out: Tensor = self._network(batch)
+        with self._network.evaluating():
+            out: Tensor = self._network(batch)
         return out

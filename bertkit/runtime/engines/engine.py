@@ -64,6 +64,8 @@ class Engine(ABC):
     precisions: ClassVar[tuple[str, ...]] = PRECISIONS
     keeps: ClassVar[bool] = False
     """whether some matrices of an int8 network can stay in fp32"""
+    copies: ClassVar[bool] = True
+    """whether it holds weights of its own, which are as they were when it was built"""
     layout: ClassVar[type[Padded] | type[Packed]] = Padded
     """how it wants its batches"""
 

@@ -13,12 +13,12 @@ import math
 
 import numpy as np
 
-from bertkit.batch import Array, Batch
+from bertkit.batch import Array, Batch, Padded
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.positions import Learned, Unnumbered
 from bertkit.runtime.engines.bends import BENDS
-from bertkit.runtime.engines.engine import mask_of, weights
+from bertkit.runtime.engines.engine import weights
 from bertkit.runtime.engines.nodes import Nodes
 from bertkit.runtime.engines.places import PLACES, Places
 from bertkit.runtime.engines.products import Product
@@ -36,10 +36,11 @@ def refusal(encoder: Encoder) -> str:
 
 def arrays(batch: Batch, encoder: Encoder) -> dict[str, Array]:
     """A padded batch as the inputs of a graph, sharing memory where it can."""
-    given = {"input_ids": batch.tokens["ids"], "attention_mask": mask_of(batch).long()}
-    if encoder.embed.segments > 1:
-        given["token_type_ids"] = batch.tokens["segments"]
-    return {name: values.cpu().numpy() for name, values in given.items()}
+    ids, layout = batch.tokens["ids"].numpy(), batch.layout
+    assert isinstance(layout, Padded), "graphs read rectangles"
+    mask = np.ones_like(ids) if layout.mask is None else layout.mask.long().numpy()
+    given = {"input_ids": ids, "attention_mask": mask}
+    return given | ({"token_type_ids": batch.tokens["segments"].numpy()} if encoder.embed.segments > 1 else {})
 
 
 class Graph:
