@@ -59,7 +59,7 @@ def built(name: str) -> bool:
 
 
 class Peer:
-    """One contestant. Several may `start` at once, to import what they need; `open` waits for it."""
+    """One contestant: a process that begins when it is asked for its first answer, so that it disturbs nobody."""
 
     def __init__(self, name: str, threads: int, started: Sequence[str] | None = None) -> None:
         self.name = name
@@ -69,7 +69,7 @@ class Peer:
         self._process: subprocess.Popen[bytes] | None = None
         self._log = HOME / "log" / f"{name}.txt"
 
-    def start(self) -> None:
+    def _start(self) -> None:
         """Begin its process, if it has none."""
         if self._process is not None:
             return
@@ -82,7 +82,7 @@ class Peer:
 
     def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array:
         """Make ready for a case, and answer it once."""
-        self.start()
+        self._start()
         message, answer = self._ask({"job": job, "arguments": arguments}, array)
         self.versions = message["versions"]
         assert answer is not None, f"{self.name} answered nothing"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import transformers
 from tokenizers import Tokenizer
 
 from bench.child import Call, Job
+from bench.export import place
 from bench.pipe import Array
 
 BATCH = 32
@@ -122,6 +124,21 @@ class States(torch.nn.Module):
             input_ids=ids, attention_mask=mask, token_type_ids=segments
         ).last_hidden_state
         return states
+
+
+def kept(model: str, name: str, make: Callable[[str, Path], None]) -> Path:
+    """A file that is made of a model once, and kept; by another process, for what making takes is gigabytes."""
+    path = place(model, "raw") / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begun = path.with_name(f"{os.getpid()}-{name}")
+        maker = get_context("spawn").Process(target=make, args=(model, begun))
+        maker.start()
+        maker.join()
+        if maker.exitcode:
+            raise LookupError(f"{name} could not be made: its process ended with {maker.exitcode}")
+        begun.rename(path)
+    return path
 
 
 def graph(model: str, path: Path) -> None:

@@ -12,7 +12,7 @@ import json
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -22,7 +22,7 @@ from rich.console import Console
 import bench
 import bertkit
 from bench import machine, peer
-from bench.measure import OURS, Case, Row, Speed, Weighing, Weight, compare, weigh
+from bench.measure import Case, Row, Speed, Weighing, Weight, compare, weigh
 from bertkit.errors import BertkitError, unknown
 
 THREADS = 2
@@ -91,9 +91,6 @@ def _measured(
 ) -> Sequence[Row | Speed | Weight]:
     if isinstance(case, Weighing):
         return weigh(case, peers, min(rounds - 1, WEIGHED), told)
-    for each in (OURS, *case.peers):
-        with suppress(peer.AbsentError):  # which `open` raises again
-            peers[each].start()
     return compare(case, peers, rounds, told=told)
 
 

@@ -232,7 +232,10 @@ class Model:
     def to(self, device: torch.device | str) -> Model:
         """Move the network, in place. Beyond a CPU torch computes."""
         self._runner = None if torch.device(device).type != "cpu" else self._runner
-        self.network.to(device)
+        try:
+            self.network.to(device)
+        except (AssertionError, RuntimeError) as error:  # as torch says that there is none
+            raise BertkitError(f"the model cannot go to {device}: {error}. It is on {self.device}") from error
         self.dense.to(device)
         return self
 
@@ -605,7 +608,7 @@ def _characters(texts: Iterable[Given], limit: int) -> int:
 
 
 def _require_many(texts: object) -> None:
-    if texts is None or isinstance(texts, (str, bytes)):
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         raise BertkitError(
             f"texts is {type(texts).__name__}: give a list of str, or for one text a str to embed or tag"
         )

@@ -485,6 +485,15 @@ def test_threads_share_a_network_in_any_mode(minilm: bertkit.Model) -> None:
         minilm.network.eval()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_told(tokenizer: Tokenizer) -> None:
+    model = bertkit.create("bert-tiny", tokenizer, seed=0)
+    with pytest.raises(BertkitError, match=r"the model cannot go to cuda: .*\. It is on cpu"):
+        model.to("cuda")
+    with pytest.raises(BertkitError, match="texts is int: give a list of str"):
+        model.embed(5)  # type: ignore[arg-type]
+
+
 def test_settings_are_checked_when_set(tokenizer: Tokenizer) -> None:
     model = bertkit.create("bert-tiny", tokenizer, seed=0)
     model.pool = "cls"

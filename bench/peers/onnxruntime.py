@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
@@ -13,32 +12,14 @@ from onnxruntime.transformers import optimizer
 
 from bench.child import serve
 from bench.pipe import Array
-from bench.raw import Hidden, config, graph, jobs
+from bench.raw import Hidden, config, graph, jobs, kept
 
 
 def build(model: str, precision: str, workers: int, threads: int) -> Hidden:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    told = config(model)
-    with TemporaryDirectory() as place:
-        plain, better, small = (Path(place, name) for name in ("plain.onnx", "better.onnx", "small.onnx"))
-        graph(model, plain)
-        fused = optimizer.optimize_model(
-            str(plain), model_type="bert", num_heads=told.num_attention_heads, hidden_size=told.hidden_size, opt_level=1
-        )
-        fused.save_model_to_file(str(better))
-        if precision == "int8":  # without the last bit, products do not overflow on processors that lack VNNI
-            told_types = {"DefaultTensorType": onnx.TensorProto.FLOAT}  # which fused operators do not tell
-            quantize_dynamic(
-                better,
-                small,
-                per_channel=True,
-                reduce_range=True,
-                weight_type=QuantType.QInt8,
-                extra_options=told_types,
-            )
-        kept = small if precision == "int8" else better
-        session = onnxruntime.InferenceSession(str(kept), options, ["CPUExecutionProvider"])
+    path = kept(model, f"{precision}.onnx", {"fp32": fused, "int8": quantized}[precision])
+    session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
 
     def hidden(ids: Array, mask: Array) -> Array:
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
@@ -46,6 +27,22 @@ def build(model: str, precision: str, workers: int, threads: int) -> Hidden:
         return states
 
     return hidden
+
+
+def fused(model: str, path: Path) -> None:
+    """With larger operators, as its optimiser for BERT writes them."""
+    told, plain = config(model), kept(model, "plain.onnx", graph)
+    heads, width = told.num_attention_heads, told.hidden_size
+    made = optimizer.optimize_model(str(plain), model_type="bert", num_heads=heads, hidden_size=width, opt_level=1)
+    made.save_model_to_file(str(path))
+
+
+def quantized(model: str, path: Path) -> None:
+    """Without the last bit: products do not overflow on processors that lack VNNI."""
+    told_types = {"DefaultTensorType": onnx.TensorProto.FLOAT}  # which fused operators do not tell
+    before = kept(model, "fp32.onnx", fused)
+    kind = QuantType.QInt8
+    quantize_dynamic(before, path, per_channel=True, reduce_range=True, weight_type=kind, extra_options=told_types)
 
 
 if __name__ == "__main__":

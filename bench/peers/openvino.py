@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import local
 
 import numpy as np
 
 from bench.child import serve
 from bench.pipe import Array
-from bench.raw import Hidden, graph, jobs
+from bench.raw import Hidden, graph, jobs, kept
 from bertkit import packages
 
 openvino = packages.load("openvino")  # without its telemetry
@@ -25,10 +23,7 @@ def build(model: str, precision: str, workers: int, threads: int) -> Hidden:
         "NUM_STREAMS": workers,
         "INFERENCE_PRECISION_HINT": "f32",
     }
-    with TemporaryDirectory() as place:
-        path = Path(place, "plain.onnx")
-        graph(model, path)
-        compiled = core.compile_model(core.read_model(path), "CPU", settings)
+    compiled = core.compile_model(core.read_model(kept(model, "plain.onnx", graph)), "CPU", settings)
     own = local()
 
     def hidden(ids: Array, mask: Array) -> Array:

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -111,7 +111,9 @@ def quantize(
     before = _line("fp32", subject, _bytes(subject), speeds[FP32], None, judge.score(subject))
     made, after = _best(subject, network, judge, speeds[INT8], before.score * (1 - loss), texts, say)
     kept = Quantization.of(model_of(made).config)
-    verdict = Verdict(judge.measure, before, after, kept.kept if kept else (), ())
+    assert kept is not None, "it was just made so"
+    before, after = _timed(model_of(subject).network, speeds, before, after, kept)
+    verdict = Verdict(judge.measure, before, after, kept.kept, ())
     verdict = replace(verdict, refusals=tuple(_refusals(verdict, loss)))
     if verdict.refusals and not force:
         return verdict
@@ -189,6 +191,17 @@ def _changed(subject: Subject, network: NetworkModule, quantization: Quantizatio
 
 def _speeds(network: NetworkModule, precision: str) -> Measured:
     return tune.remembered(network, precision) or tune.tune(network, precision)
+
+
+def _timed(
+    network: NetworkModule, speeds: Mapping[str, Measured], before: Line, after: Line, kept: Quantization
+) -> tuple[Line, Line]:
+    """Both with their speeds in turns, by which the gate decides: earlier ones are of other moments."""
+    floats, whole = speeds[FP32].choice(), speeds[INT8].choice(kept.engine, INT8)
+    assert floats is not None and whole is not None, "both were measured"  # noqa: PT018
+    setups = floats.bulk, replace(whole.bulk, kept=kept.kept)
+    rates = [speeds[FP32].tokens / seconds for seconds in tune.side_by_side(network, *setups)]
+    return replace(before, tokens_per_second=rates[0]), replace(after, tokens_per_second=rates[1])
 
 
 def _line(name: str, subject: Subject, size: int, speeds: Measured, engine: str | None, score: float) -> Line:

@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from statistics import NormalDist
@@ -144,6 +145,15 @@ def _tried(network: NetworkModule, setup: Setup, before: Sequence[Trial]) -> Tri
         log.debug("%s", setup, exc_info=True)
         return Trial(setup, reason=f"{type(error).__name__}: {error}")
     return Trial(setup, bulk, single)
+
+
+def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
+    """The seconds of each setup for the texts of mixed lengths, measured in turns: what disturbs one disturbs all."""
+    runners, texts = [Runner(network, setup, setup) for setup in setups], _texts(network)
+    for runner in runners:
+        _run(runner, texts[: len(texts) // 4])
+    rounds = [[_seconds(partial(_run, runner, texts)) for runner in runners] for _ in range(PASSES)]
+    return [min(goes) for goes in zip(*rounds, strict=True)]
 
 
 def _run(runner: Runner, texts: Sequence[Example]) -> None:

@@ -51,6 +51,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
         return Measured(tuple(trials), 1000)
 
     monkeypatch.setattr(tune, "remembered", measured)
+    monkeypatch.setattr(tune, "side_by_side", lambda network, *setups: [seconds[setup.precision] for setup in setups])
     return seconds
 
 

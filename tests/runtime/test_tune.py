@@ -111,6 +111,17 @@ def test_what_is_far_from_the_best_is_not_tried_again(
     assert len(goes) == asked
 
 
+def test_setups_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    setups = Setup("torch", workers=1), Setup("torch", workers=2)
+    turns: list[int] = []
+    monkeypatch.setattr(tune, "BULK", 300)
+    monkeypatch.setattr(tune, "SECONDS", 0.0)
+    monkeypatch.setattr(tune, "_run", lambda runner, texts: turns.append(runner.bulk.workers))
+    monkeypatch.setattr(tune, "_seconds", lambda work: work() or float(10 * turns[-1] - len(turns)))
+    assert tune.side_by_side(model.network, *setups) == [10 - 7, 20 - 8]
+    assert turns == [1, 2] * (1 + tune.PASSES)
+
+
 def test_a_name_that_is_no_engine_is_told(model: bertkit.Model) -> None:
     with pytest.raises(BertkitError, match="unknown engine 'toch': did you mean 'torch'"):
         model.use("toch")
