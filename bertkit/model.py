@@ -319,7 +319,7 @@ class Model:
     def _query(self, text: str, pool: str | Pool | None, normalize: bool | None, prompt: str | None) -> Rows | None:
         """The vector [1, W] of a text that goes in as it is; None for one that is too long, or wants another path.
 
-        Python takes a fifth of a short text's time on the path for many, and a tenth here.
+        Python takes a quarter of a short text's time on the path for many, and a sixth here (docs/bench.md, query).
         """
         pool = self.pool if pool is None else named(pool)
         runner = self.runner
