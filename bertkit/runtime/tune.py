@@ -15,7 +15,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from statistics import NormalDist
@@ -39,17 +38,19 @@ log = logging.getLogger("bertkit")
 
 QUERY = 11
 """tokens of a short query"""
-QUERIES = 20
-"""that are asked one after the other, of which the fastest counts"""
+QUERIES = 8
+"""that are asked one after the other in a turn"""
 BULK = 4096
 """tokens of texts of mixed lengths, at least"""
 SECONDS = 0.2
 """that all texts take on a fast engine, about: more of them on a small network"""
-PASSES = 3
-"""over the texts of mixed lengths, of which the fastest counts, for others may use the machine"""
+TURNS = 3
+"""of setups that are compared, of which the fastest counts, for others may use the machine"""
+LEADERS = 2
+"""setups that are compared in turns when all were tried"""
 FAR = 1.3
-"""times the best so far: what takes so long is not tried again"""
-FORMAT = 1
+"""times the fastest: what takes so long is not among them"""
+FORMAT = 2
 """of what is remembered; another one is measured anew"""
 
 
@@ -99,13 +100,22 @@ class Measured:
 
 
 def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Trial], None] | None = None) -> Measured:
-    """Try every engine that takes the network, in every layout of threads, and remember what was found."""
-    trials: list[Trial] = []
+    """Try every engine that takes the network, in every layout of threads, and remember what was found.
+
+    Each is tried once; then those that lead are measured in turns, so that what disturbs one of them disturbs all.
+    """
+    trials: dict[Setup, Trial] = {}
     for setup, reason in candidates(network, precision):
-        trials.append(Trial(setup, reason=reason) if reason else _tried(network, setup, trials))
+        trials[setup] = Trial(setup, reason=reason) if reason else _tried(network, setup)
         if tell:
-            tell(trials[-1])
-    found = Measured(tuple(trials), int(sum(map(len, _texts(network)))))
+            tell(trials[setup])
+    singles = _leaders({setup: trial.single for setup, trial in trials.items()})
+    for setup, seconds in zip(singles, _in_turns(network, _ask, singles), strict=True):
+        trials[setup] = replace(trials[setup], single=seconds)
+    bulks = _leaders({setup: trial.bulk for setup, trial in trials.items()})
+    for setup, seconds in zip(bulks, side_by_side(network, *bulks), strict=True):
+        trials[setup] = replace(trials[setup], bulk=seconds)
+    found = Measured(tuple(trials.values()), int(sum(map(len, _texts(network)))))
     _remember(network, precision, found)
     return found
 
@@ -133,27 +143,59 @@ def cores() -> int:
     return min(machine.cores(), torch.get_num_threads())
 
 
-def _tried(network: NetworkModule, setup: Setup, before: Sequence[Trial]) -> Trial:
+def _tried(network: NetworkModule, setup: Setup) -> Trial:
+    """Once, and for many texts with half of them."""
     try:
         runner = Runner(network, setup, setup)
-        query, texts = [_text(network, QUERY)], _texts(network)
-        _run(runner, query)  # builds it
-        single = _least(lambda: _run(runner, query), QUERIES, min((one.single for one in before), default=math.inf))
-        _run(runner, texts[: len(texts) // 4])  # the first batches of a new length are slower in some
-        bulk = _least(lambda: _run(runner, texts), PASSES, min((one.bulk for one in before), default=math.inf))
+        _warm(runner)
+        return Trial(setup, 2 * _read(runner, step=2), min(_ask(runner), _ask(runner)))
     except Exception as error:  # whatever an engine raises, there are others
         log.debug("%s", setup, exc_info=True)
         return Trial(setup, reason=f"{type(error).__name__}: {error}")
-    return Trial(setup, bulk, single)
+
+
+def _leaders(seconds: Mapping[Setup, float]) -> list[Setup]:
+    """The fastest setups; none where one is far ahead."""
+    fastest = min(seconds.values())
+    near = [setup for setup, taken in seconds.items() if math.isfinite(taken) and taken <= FAR * fastest]
+    near.sort(key=lambda setup: seconds[setup])
+    return near[:LEADERS] if len(near) > 1 else []
 
 
 def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
     """The seconds of each setup for the texts of mixed lengths, measured in turns: what disturbs one disturbs all."""
-    runners, texts = [Runner(network, setup, setup) for setup in setups], _texts(network)
+    return _in_turns(network, _read, setups)
+
+
+def _in_turns(network: NetworkModule, work: Callable[[Runner], float], setups: Sequence[Setup]) -> list[float]:
+    runners = [Runner(network, setup, setup) for setup in setups]
     for runner in runners:
-        _run(runner, texts[: len(texts) // 4])
-    rounds = [[_seconds(partial(_run, runner, texts)) for runner in runners] for _ in range(PASSES)]
-    return [min(goes) for goes in zip(*rounds, strict=True)]
+        _warm(runner)
+    turns = [[work(runner) for runner in runners] for _ in range(TURNS)]
+    return [min(goes) for goes in zip(*turns, strict=True)]
+
+
+def _warm(runner: Runner) -> None:
+    """Build its engine, and show it texts: the first batches of a new length are slower in some."""
+    _read(runner, step=4)
+    _ask(runner)
+
+
+def _ask(runner: Runner) -> float:
+    """The seconds of a short query."""
+    query = [_text(runner.network, QUERY)]
+    begun = time.perf_counter()
+    for _ in range(QUERIES):
+        _run(runner, query)
+    return (time.perf_counter() - begun) / QUERIES
+
+
+def _read(runner: Runner, step: int = 1) -> float:
+    """The seconds of the texts of mixed lengths, or of each second, third, … of them."""
+    texts = _texts(runner.network)[::step]
+    begun = time.perf_counter()
+    _run(runner, texts)
+    return time.perf_counter() - begun
 
 
 def _run(runner: Runner, texts: Sequence[Example]) -> None:
@@ -164,19 +206,6 @@ def _run(runner: Runner, texts: Sequence[Example]) -> None:
 
 def _mean(hidden: Hidden, batch: Batch) -> Tensor:
     return batch.layout.mean(hidden(batch))
-
-
-def _least(work: Callable[[], None], times: int, best: float) -> float:
-    """The seconds of the fastest of some goes; of a third of them, where these are far from the best so far."""
-    some = max(times // 3, 1)
-    least = min(_seconds(work) for _ in range(some))
-    return least if least > FAR * best else min(least, *(_seconds(work) for _ in range(times - some)))
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
 
 
 def _texts(network: NetworkModule) -> list[Example]:
