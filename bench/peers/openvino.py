@@ -10,8 +10,10 @@ from bench.child import serve
 from bench.pipe import Array
 from bench.raw import Hidden, graph, jobs, kept
 from bertkit import packages
+from bertkit.runtime.engines.openvino import wake
 
 openvino = packages.load("openvino")  # without its telemetry
+wake(openvino)
 
 
 def build(model: str, precision: str, workers: int, threads: int) -> Hidden:

@@ -8,6 +8,7 @@ from pathlib import Path
 from bertkit.batch import Array
 from bertkit.export.ending import Ending
 from bertkit.export.format import Format, Run, graph_of
+from bertkit.runtime.engines.openvino import wake
 from bertkit.runtime.engines.products import Product
 
 
@@ -24,6 +25,7 @@ class OpenVino(Format):
 
     def open(self, path: Path, inputs: tuple[str, ...]) -> Run:
         library = self.package("openvino")
+        wake(library)
         compiled = library.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
 
         def run(given: Mapping[str, Array]) -> Mapping[str, Array]:

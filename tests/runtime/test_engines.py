@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -248,3 +251,51 @@ def test_torch_keeps_its_threads(name: str, workers: int, threads: int) -> None:
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+RACE = """
+import os, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+import bertkit
+from bertkit import packages
+from bertkit.batch import Padded, collate
+from bertkit.runtime.engines.engine import Setup
+from bertkit.runtime.engines.openvino import OpenVino
+from tests.runtime.networks import SMALL, examples, network
+
+packages.load("openvino"), packages.load("onnx")
+
+def race():
+    engine, together = OpenVino(network(SMALL), Setup("openvino", workers=2)), threading.Barrier(2)
+    sys.setswitchinterval(1e-6)
+    def first():
+        batch = collate(examples(5), Padded)
+        together.wait()
+        engine.hidden(batch)
+    with ThreadPoolExecutor(2) as pool:
+        for asked in [pool.submit(first) for _ in range(2)]: asked.result()
+
+for number in range(8):
+    child = os.fork()
+    if not child:
+        try:
+            race()
+        finally:
+            os._exit(sys.exc_info()[0] is not None)
+    until = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > until:
+            os.kill(child, 9)
+            sys.exit(f"race {number}: both wait for ever")
+        time.sleep(0.01)
+    assert ended == (child, 0), ended
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that begin as copies")
+def test_two_workers_may_be_the_first_to_ask_openvino() -> None:
+    """Its table of types is filled by whom it is asked first; of two at once each waited for the other."""
+    if ENGINES["openvino"].absence():
+        pytest.skip(ENGINES["openvino"].absence())
+    done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr

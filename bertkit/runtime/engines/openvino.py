@@ -8,6 +8,7 @@ from __future__ import annotations
 from queue import SimpleQueue
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,6 +29,7 @@ class OpenVino(Engine):
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
         library = self._package()
+        wake(library)
         self._encoder = network.spec.encoder
         made = graph.Graph(network, Floats()).tell_hidden()
         core = library.Core()
@@ -50,6 +52,11 @@ class OpenVino(Engine):
         finally:
             self._idle.put(request)
         return torch.from_numpy(states)
+
+
+def wake(library: Any) -> None:
+    """Let it fill its table of types, by one thread: two that both come first wait for each other for ever."""
+    _ = library.Tensor(np.zeros(1, np.float32)).data
 
 
 def _settings(setup: Setup) -> dict[str, Any]:
