@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import transformers
 from tokenizers import Tokenizer
 
 from bench.child import Call, Job
+from bench.elsewhere import elsewhere
 from bench.export import place
 from bench.pipe import Array
 
@@ -132,11 +132,7 @@ def kept(model: str, name: str, make: Callable[[str, Path], None]) -> Path:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         begun = path.with_name(f"{os.getpid()}-{name}")
-        maker = get_context("spawn").Process(target=make, args=(model, begun))
-        maker.start()
-        maker.join()
-        if maker.exitcode:
-            raise LookupError(f"{name} could not be made: its process ended with {maker.exitcode}")
+        elsewhere(make, model, begun)
         begun.rename(path)
     return path
 

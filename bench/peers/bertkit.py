@@ -16,6 +16,7 @@ import torch
 import bertkit
 from bench.child import Call, Fresh, Job, serve
 from bench.corpus import rectangle
+from bench.elsewhere import elsewhere
 from bench.export import place
 from bench.measure import weighed
 from bench.peer import HOME
@@ -89,20 +90,28 @@ def jobs_of(engine: str) -> dict[str, Job]:
 
 
 def _opened(model: str, precision: str, engine: str) -> Model:
-    """Measured here before, as `bertkit tune` and `bertkit quantize` do it, which is not timed."""
+    """Measured here before, as `bertkit tune` and `bertkit quantize` do it, by other processes and not timed."""
     path = model if precision == FP32 else str(int8(model))
     opened = bertkit.load(path)
     if tune.remembered(opened.network, precision) is None:
-        tune.tune(opened.network, precision)
+        elsewhere(_tune, path, precision)
     return opened.use(engine)
+
+
+def _tune(path: str, precision: str) -> None:
+    tune.tune(bertkit.load(path).network, precision)
 
 
 def int8(model: str) -> Path:
     """Its quantised sibling, made once and kept, whatever the gates say of it: the row of the bench will tell."""
     path = place(model, "bertkit").with_suffix(".int8")
     if not path.exists():
-        quantize(model, path, force=True)
+        elsewhere(_quantize, model, path)
     return path
+
+
+def _quantize(model: str, path: Path) -> None:
+    quantize(model, path, force=True)
 
 
 FIRST = """
