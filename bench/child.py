@@ -49,7 +49,8 @@ def serve(jobs: Mapping[str, Job], packages: Iterable[str]) -> None:
             if "job" in message:
                 call = None  # the last model goes before the next one comes
                 call = _open(jobs, message, array)
-                send(out, {"versions": versions}, _answer(call))
+                seconds, answer = _answer(call)
+                send(out, {"versions": versions, "seconds": seconds}, answer)
             else:
                 assert call is not None, "no job is open"
                 send(out, {"seconds": _seconds(call, message["calls"])})
@@ -67,9 +68,12 @@ def _open(jobs: Mapping[str, Job], message: dict[str, Any], array: Array | None)
     return Fresh(nullcontext, lambda _: call(), lambda answer: answer)
 
 
-def _answer(call: Fresh) -> Array:
+def _answer(call: Fresh) -> tuple[float, Array]:
+    """With the seconds of the call."""
     with call.made() as given:
-        return call.answer(call.call(given))
+        begun = time.perf_counter()
+        found = call.call(given)
+        return time.perf_counter() - begun, call.answer(found)
 
 
 def _seconds(call: Fresh, calls: int) -> float:

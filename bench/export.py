@@ -12,12 +12,15 @@ from typing import Any
 
 from bench.peer import HOME
 from bench.texts import texts
+from bertkit import machine
 
 CALIBRATION = 300
 """texts, as many as sentence-transformers takes"""
+KIND, INSTRUCTIONS = ("qint8", "avx512_vnni") if "avx512_vnni" in machine.instructions() else ("quint8", "avx2")
+"""what sentence-transformers' documentation advises for the processor"""
 GRAPHS = {
     ("onnx", "fp32"): "onnx/model.onnx",
-    ("onnx", "int8"): "onnx/model_quint8_avx2.onnx",
+    ("onnx", "int8"): f"onnx/model_{KIND}_{INSTRUCTIONS}.onnx",
     ("openvino", "fp32"): "openvino/openvino_model.xml",
     ("openvino", "int8"): "openvino/openvino_model_qint8_quantized.xml",
 }
@@ -50,7 +53,7 @@ def _onnx_int8(path: Path) -> None:
     from sentence_transformers import SentenceTransformer, export_dynamic_quantized_onnx_model
 
     made = SentenceTransformer(str(path), backend="onnx", model_kwargs={"file_name": GRAPHS["onnx", "fp32"]})
-    export_dynamic_quantized_onnx_model(made, "avx2", str(path))
+    export_dynamic_quantized_onnx_model(made, INSTRUCTIONS, str(path))
 
 
 def _openvino_int8(path: Path) -> None:

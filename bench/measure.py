@@ -2,8 +2,9 @@
 
 In every round each contestant has one turn, and the order is reversed from one round to the next, so that a machine
 which grows slower or faster favours nobody. A peer that takes four times as long as we do in a turn of five seconds or
-more has that one turn. A round's ratio is the peer's time over ours. `ratio` is their median
-(above 1 bertkit is ahead), `spread` the range that holds the middle 80 % of them (10th to 90th percentile).
+more has that one turn, or none where its answer has told as much. A round's ratio is the peer's time over ours. `ratio`
+is their median (above 1 bertkit is ahead), `spread` the range that holds the middle 80 % of them (10th to 90th
+percentile).
 
 Memory is another matter: every measurement has a new process, and the ratio is ours over the peer's (below 1 bertkit is
 ahead).
@@ -102,7 +103,9 @@ class Case:
     precision: str = "fp32"
     """of products, and so of the peak they are a share of"""
     warm: int = 1
-    """turns before the first round, beside the answer"""
+    """turns before the first round, beside the answer; none where an answer is as good as a turn"""
+    rounds: int | None = None
+    """at most so many, where a turn takes minutes"""
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,8 @@ class Contestant(Protocol):
     """`bench.peer.Peer`, or whatever answers the same questions."""
 
     versions: dict[str, str]
+    answered: float
+    """seconds of the call that gave the last answer"""
 
     def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array: ...
     def seconds(self, calls: int) -> float: ...
@@ -246,9 +251,12 @@ def compare(
             return [*failed, *_alone(case, [], reasons)]
     playing = [name for name in (OURS, *case.peers) if name not in reasons]
     times: dict[str, list[float]] = {name: [] for name in playing}
+    far = set() if case.warm else {name for name in playing if _is_far(*_answered(contestants, OURS, name))}
+    for name in far:
+        times[name].append(contestants[name].answered)
     for number in range(-case.warm, rounds):
         for name in playing if number % 2 else playing[::-1]:
-            if name in reasons or _is_far(times[OURS], times[name]):
+            if name in reasons or name in far or _is_far(times[OURS], times[name]):
                 continue
             told(
                 f"{case.name}: round {number + 1} of {rounds}, {name}"
@@ -265,6 +273,10 @@ def compare(
                 times[name].append(seconds)
     rows = [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
     return [*rows, *_alone(case, times[OURS], reasons)]
+
+
+def _answered(contestants: Mapping[str, Contestant], *names: str) -> list[list[float]]:
+    return [[contestants[name].answered] for name in names]
 
 
 def _is_far(ours: Sequence[float], theirs: Sequence[float]) -> bool:

@@ -64,6 +64,8 @@ class Peer:
     def __init__(self, name: str, threads: int, started: Sequence[str] | None = None) -> None:
         self.name = name
         self.versions: dict[str, str] = {}
+        self.answered = 0.0
+        """seconds of the call that gave the last answer"""
         self._threads = threads
         self._command = started
         self._process: subprocess.Popen[bytes] | None = None
@@ -84,7 +86,7 @@ class Peer:
         """Make ready for a case, and answer it once."""
         self._start()
         message, answer = self._ask({"job": job, "arguments": arguments}, array)
-        self.versions = message["versions"]
+        self.versions, self.answered = message["versions"], float(message["seconds"])
         assert answer is not None, f"{self.name} answered nothing"
         return answer
 

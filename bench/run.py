@@ -55,11 +55,7 @@ def run(
                 continue
             if quick:
                 case = replace(case, bars={})  # small cases are not what a bar was set for
-            # the best that was ever seen in this run: a disturbed moment makes no smaller machine
-            peaks = {
-                (precision, threads): max(best, machine.peak(threads, precision))
-                for (precision, threads), best in peaks.items()
-            }
+            peaks = _peaks(peaks)
             before = machine.Usage.now()
             made = _measured(case, peers, rounds, status.update)
             rows += made
@@ -71,6 +67,7 @@ def run(
                     f"{case.name}: others used {loads[-1]:.2f} cores: ratios hold less; measure again alone",
                     soft_wrap=True,
                 )
+        peaks = _peaks(peaks)
     about = machine.description(THREADS) | {
         "bertkit": bertkit.__version__,
         "gemm_gflops": {str(threads): round(peaks["fp32", threads] / 1e9, 1) for threads in (1, THREADS)},
@@ -86,12 +83,17 @@ def run(
     }
 
 
+def _peaks(before: Mapping[tuple[str, int], float]) -> dict[tuple[str, int], float]:
+    """The best that was ever seen in this run: a disturbed moment makes no smaller machine."""
+    return {(kind, threads): max(best, machine.peak(threads, kind)) for (kind, threads), best in before.items()}
+
+
 def _measured(
     case: Case, peers: Mapping[str, peer.Peer], rounds: int, told: Callable[[str], None]
 ) -> Sequence[Row | Speed | Weight]:
     if isinstance(case, Weighing):
         return weigh(case, peers, min(rounds - 1, WEIGHED), told)
-    return compare(case, peers, rounds, told=told)
+    return compare(case, peers, min(rounds, case.rounds or rounds), told=told)
 
 
 def as_json(row: Row, peak: float) -> dict[str, Any]:

@@ -29,6 +29,14 @@ def processor(root: Path = ROOT) -> str:
     return next(named, platform.processor() or platform.machine())
 
 
+def instructions(root: Path = ROOT) -> frozenset[str]:
+    """The processor's own names for what it can do beyond the usual (avx2, avx512_vnni), as far as the system tells."""
+    told = (
+        line.partition(":")[2] for line in _lines(root / "proc" / "cpuinfo") if line.startswith(("flags", "Features"))
+    )
+    return frozenset(next(told, "").split())
+
+
 def memory(root: Path = ROOT) -> tuple[int, int] | None:
     """Bytes in all and bytes that are free to take; None where the system does not say."""
     told = _meminfo(root / "proc" / "meminfo")

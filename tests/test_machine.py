@@ -66,3 +66,14 @@ def test_this_machine() -> None:
     assert 1 <= machine.cores() <= (os.cpu_count() or 1)
     total, free = machine.memory() or (0, 0)
     assert 0 < free <= total
+
+
+def test_the_processor_and_what_it_can_do(tmp_path: Path) -> None:
+    told = "processor\t: 0\nmodel name\t: Fast One\nflags\t\t: fpu avx2 avx512_vnni\n\nprocessor\t: 1\nflags\t\t: fpu\n"
+    system(tmp_path, {"proc/cpuinfo": told})
+    assert machine.processor(tmp_path) == "Fast One"
+    assert machine.instructions(tmp_path) == {"fpu", "avx2", "avx512_vnni"}
+    system(tmp_path, {"proc/cpuinfo": "Features\t: fp asimd\n"})
+    assert machine.instructions(tmp_path) == {"fp", "asimd"}
+    system(tmp_path, {"proc/cpuinfo": ""})
+    assert machine.instructions(tmp_path) == set()

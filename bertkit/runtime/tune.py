@@ -30,6 +30,7 @@ from bertkit.errors import BertkitError
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import FP32, Setup
+from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.runner import Hidden, Runner
 from bertkit.runtime.stream import example
 from bertkit.spec import from_json, to_json
@@ -38,19 +39,31 @@ log = logging.getLogger("bertkit")
 
 QUERY = 11
 """tokens of a short query"""
-QUERIES = 8
+QUERIES = 6
 """that are asked one after the other in a turn"""
-BULK = 4096
-"""tokens of texts of mixed lengths, at least"""
-SECONDS = 0.2
-"""that all texts take on a fast engine, about: more of them on a small network"""
-TURNS = 3
-"""of setups that are compared, of which the fastest counts, for others may use the machine"""
-LEADERS = 2
+MEDIAN, DEVIATION, LONGEST = 25, 0.85, 256
+"""of the lengths of texts, and of the logarithm of lengths"""
+TEXTS = 2000
+"""in the collection that is read in part: so many that batches of like lengths hold little padding"""
+LOOK = 512
+"""tokens of a batch when a setup is tried for the first time, one for each core"""
+MOMENT = 0.5
+"""seconds: what takes less is tried twice, for a first batch has to find its memory"""
+SECONDS = 0.8
+"""that a turn of setups that are compared takes on a fast engine, about: more batches on a small network"""
+MOST = 64
+"""batches of a turn for each core"""
+TURNS, FEW = 3, 2
+"""of setups that are compared, of which the fastest counts, for others may use the machine; FEW where they take long"""
+ENOUGH = 3.0
+"""seconds of comparing after which FEW turns must do"""
+PAUSE = 0.1
+"""seconds before a turn: threads that wait for more to do by spinning have stopped by then"""
+LEADERS = 3
 """setups that are compared in turns when all were tried"""
-FAR = 1.3
+FAR = 1.4
 """times the fastest: what takes so long is not among them"""
-FORMAT = 2
+FORMAT = 3
 """of what is remembered; another one is measured anew"""
 
 
@@ -60,7 +73,7 @@ class Trial:
 
     setup: Setup
     bulk: float = math.inf
-    """seconds for the texts of mixed lengths"""
+    """seconds for texts of mixed lengths"""
     single: float = math.inf
     """seconds for a short query"""
     reason: str = ""
@@ -102,20 +115,28 @@ class Measured:
 def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Trial], None] | None = None) -> Measured:
     """Try every engine that takes the network, in every layout of threads, and remember what was found.
 
-    Each is tried once; then those that lead are measured in turns, so that what disturbs one of them disturbs all.
+    Each is tried for a moment; then those that lead are measured in turns, so that what disturbs one of them disturbs
+    all. Engines that lead stay built meanwhile, and no others, for each holds the network's weights once more.
     """
     trials: dict[Setup, Trial] = {}
+    built: dict[Setup, Runner] = {}
     for setup, reason in candidates(network, precision):
-        trials[setup] = Trial(setup, reason=reason) if reason else _tried(network, setup)
+        runner = Runner(network, setup, setup)
+        trials[setup] = Trial(setup, reason=reason) if reason else _tried(runner)
+        built[setup] = runner
+        leading = {*_leaders(trials, "single"), *_leaders(trials, "bulk")}
+        built = {setup: runner for setup, runner in built.items() if setup in leading}
         if tell:
             tell(trials[setup])
-    singles = _leaders({setup: trial.single for setup, trial in trials.items()})
-    for setup, seconds in zip(singles, _in_turns(network, _ask, singles), strict=True):
-        trials[setup] = replace(trials[setup], single=seconds)
-    bulks = _leaders({setup: trial.bulk for setup, trial in trials.items()})
-    for setup, seconds in zip(bulks, side_by_side(network, *bulks), strict=True):
-        trials[setup] = replace(trials[setup], bulk=seconds)
-    found = Measured(tuple(trials.values()), int(sum(map(len, _texts(network)))))
+    for kind, work in (("single", _ask), ("bulk", _read)):
+        leaders = _leaders(trials, kind)
+        if len(leaders) < 2:
+            continue  # there is nothing to compare
+        seconds = dict(zip(leaders, _in_turns(work, [built[setup] for setup in leaders]), strict=True))
+        slowest = max(seconds.values())
+        for setup, trial in trials.items():  # what was behind them stays there, whatever the machine did meanwhile
+            trials[setup] = replace(trial, **{kind: seconds.get(setup, max(getattr(trial, kind), slowest))})
+    found = Measured(tuple(trials.values()), _tokens(_groups(network)))
     _remember(network, precision, found)
     return found
 
@@ -143,83 +164,91 @@ def cores() -> int:
     return min(machine.cores(), torch.get_num_threads())
 
 
-def _tried(network: NetworkModule, setup: Setup) -> Trial:
-    """Once, and for many texts with half of them."""
+def _tried(runner: Runner) -> Trial:
+    """One batch on each core, and a few queries."""
     try:
-        runner = Runner(network, setup, setup)
-        _warm(runner)
-        return Trial(setup, 2 * _read(runner, step=2), min(_ask(runner), _ask(runner)))
+        single, look = _ask(runner), _groups(runner.network, LOOK)
+        seconds = _run(runner, look)
+        if seconds < MOMENT:
+            seconds = min(seconds, _run(runner, look))
+        return Trial(runner.bulk, seconds * _tokens(_groups(runner.network)) / _tokens(look), single)
     except Exception as error:  # whatever an engine raises, there are others
-        log.debug("%s", setup, exc_info=True)
-        return Trial(setup, reason=f"{type(error).__name__}: {error}")
+        log.debug("%s", runner.bulk, exc_info=True)
+        return Trial(runner.bulk, reason=f"{type(error).__name__}: {error}")
 
 
-def _leaders(seconds: Mapping[Setup, float]) -> list[Setup]:
-    """The fastest setups; none where one is far ahead."""
-    fastest = min(seconds.values())
-    near = [setup for setup, taken in seconds.items() if math.isfinite(taken) and taken <= FAR * fastest]
-    near.sort(key=lambda setup: seconds[setup])
-    return near[:LEADERS] if len(near) > 1 else []
+def _leaders(trials: Mapping[Setup, Trial], kind: str) -> list[Setup]:
+    """The setups that are fastest with many texts (bulk) or with one (single)."""
+    seconds = {setup: float(getattr(trial, kind)) for setup, trial in trials.items() if not trial.reason}
+    near = [setup for setup in seconds if seconds[setup] <= FAR * min(seconds.values())]
+    return sorted(near, key=lambda setup: seconds[setup])[:LEADERS]
 
 
 def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
-    """The seconds of each setup for the texts of mixed lengths, measured in turns: what disturbs one disturbs all."""
-    return _in_turns(network, _read, setups)
+    """The seconds of each setup for many texts, measured in turns: what disturbs one disturbs all."""
+    return _in_turns(_read, [Runner(network, setup, setup) for setup in setups])
 
 
-def _in_turns(network: NetworkModule, work: Callable[[Runner], float], setups: Sequence[Setup]) -> list[float]:
-    runners = [Runner(network, setup, setup) for setup in setups]
-    for runner in runners:
-        _warm(runner)
-    turns = [[work(runner) for runner in runners] for _ in range(TURNS)]
+def _in_turns(work: Callable[[Runner], float], runners: Sequence[Runner]) -> list[float]:
+    begun = time.perf_counter()
+    turns: list[list[float]] = []
+    while len(turns) < FEW or (len(turns) < TURNS and time.perf_counter() - begun < ENOUGH):
+        turns.append([])
+        for runner in runners:
+            time.sleep(PAUSE)
+            turns[-1].append(work(runner))
     return [min(goes) for goes in zip(*turns, strict=True)]
-
-
-def _warm(runner: Runner) -> None:
-    """Build its engine, and show it texts: the first batches of a new length are slower in some."""
-    _read(runner, step=4)
-    _ask(runner)
 
 
 def _ask(runner: Runner) -> float:
     """The seconds of a short query."""
-    query = [_text(runner.network, QUERY)]
+    query = [[_text(runner.network, QUERY)]]
+    _run(runner, query)  # a first one, which may have to build an engine
+    return min(_run(runner, query) for _ in range(QUERIES))
+
+
+def _read(runner: Runner) -> float:
+    """The seconds of the batches of mixed lengths."""
+    return _run(runner, _groups(runner.network))
+
+
+def _run(runner: Runner, groups: Sequence[list[Example]]) -> float:
     begun = time.perf_counter()
-    for _ in range(QUERIES):
-        _run(runner, query)
-    return (time.perf_counter() - begun) / QUERIES
-
-
-def _read(runner: Runner, step: int = 1) -> float:
-    """The seconds of the texts of mixed lengths, or of each second, third, … of them."""
-    texts = _texts(runner.network)[::step]
-    begun = time.perf_counter()
-    _run(runner, texts)
-    return time.perf_counter() - begun
-
-
-def _run(runner: Runner, texts: Sequence[Example]) -> None:
-    groups = [[texts[place] for place in group] for group in runner.lanes.groups([len(text) for text in texts])]
     for _ in runner.rows(_mean, groups, len(groups)):
         pass
+    return time.perf_counter() - begun
 
 
 def _mean(hidden: Hidden, batch: Batch) -> Tensor:
     return batch.layout.mean(hidden(batch))
 
 
-def _texts(network: NetworkModule) -> list[Example]:
-    """Mixed lengths as real collections have them, with a median of 25 and a long tail; for a time that can be told."""
+def _groups(network: NetworkModule, tokens: int = Setup.tokens) -> list[list[Example]]:
+    """Batches as a large collection of texts has them, long texts and short ones; more of them for a small network.
+
+    Each has its share of padding: of few texts, whose neighbours differ much in length, batches would hold far more.
+    """
+    normal, most = NormalDist(math.log(MEDIAN), DEVIATION), min(network.spec.encoder.longest or LONGEST, LONGEST)
+    quantiles = (math.exp(normal.inv_cdf((place + 0.5) / TEXTS)) for place in range(TEXTS))
+    lengths = [min(max(round(length), 6), most) for length in quantiles]
+    groups = list(Lanes(1, tokens).groups(lengths))
+    count = cores()
+    if tokens > LOOK:
+        count *= min(max(round(SECONDS * 100e9 / (_operations(network) * tokens * count)), 1), MOST)
+    picked = (groups[int((place + 0.5) * len(groups) / count)] for place in range(count))
+    return [[_text(network, lengths[index]) for index in group] for group in picked]
+
+
+def _tokens(groups: Sequence[list[Example]]) -> int:
+    return sum(len(text) for group in groups for text in group)
+
+
+def _operations(network: NetworkModule) -> float:
+    """Of the matrices, for each token."""
     spec = network.spec.encoder
-    token = 2.0 * sum((value.numel() for name, value in network.encoder.named_parameters() if value.dim() == 2), 0)
-    token -= 2.0 * spec.embed.vocabulary * spec.embed.width  # whose table is read, not multiplied
-    token *= len(spec.order) / max(len(spec.attentions), len(spec.feeds))  # blocks that several layers share
-    wanted = max(BULK, int(SECONDS * 100e9 / max(token, 1.0)))
-    wanted = min(wanted, 16 * BULK)
-    count = wanted // 36  # tokens of such a text on average
-    normal, most = NormalDist(math.log(25), 0.85), min(spec.longest or 256, 256)
-    lengths = [math.exp(normal.inv_cdf((place + 0.5) / count)) for place in range(count)]
-    return [_text(network, min(max(round(length), 6), most)) for length in lengths]
+    once = 2.0 * sum((value.numel() for value in network.encoder.parameters() if value.dim() == 2), 0)
+    once -= 2.0 * spec.embed.vocabulary * spec.embed.width  # whose table is read, not multiplied
+    return max(once * len(spec.order) / max(len(spec.attentions), len(spec.feeds)), 1.0)  # blocks may be shared
 
 
 def _text(network: NetworkModule, length: int) -> Example:
@@ -266,7 +295,7 @@ def _place(network: NetworkModule, precision: str) -> Path:
     spec = network.spec.encoder
     shape = to_json(replace(spec, embed=replace(spec.embed, vocabulary=1)))  # whose size costs no time
     packages = {kind.package: _installed(kind.package) for kind in ENGINES.values()}
-    what = [FORMAT, precision, shape, machine.processor(), cores(), packages]
+    what = [FORMAT, precision, shape, machine.processor(), sorted(machine.instructions()), cores(), packages]
     key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
     return home() / "engines" / f"{key}.json"
 

@@ -25,6 +25,7 @@ class Counter:
 
     def __init__(self, name: str, turns: list[str], times: list[float], factor: float = 1.0) -> None:
         self.versions: dict[str, str] = {}
+        self.answered = 0.0
         self._name, self._turns, self._times, self._factor = name, turns, iter(times), factor
 
     def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array:
@@ -69,6 +70,18 @@ def test_a_peer_that_is_far_behind_has_one_turn() -> None:
     far, near = compare(case("far", "near", warm=0), contestants, rounds=4, pause=0)
     assert (turns.count("far"), turns.count("near")) == (1, 4)
     assert (far.ratio, far.rounds, near.ratio, near.rounds) == (5.0, 1, 2.0, 4)
+
+
+def test_a_peer_whose_answer_was_far_behind_has_none() -> None:
+    turns: list[str] = []
+    contestants = {name: Counter(name, turns, [6.0] * 5) for name in ("bertkit", "far", "near")}
+    for name, seconds in (("bertkit", 7.0), ("far", 30.0), ("near", 27.0)):
+        contestants[name].answered = seconds
+    far, near = compare(case("far", "near", warm=0), contestants, rounds=4, pause=0)
+    assert (turns.count("far"), turns.count("near")) == (0, 4)
+    assert (far.ratio, far.rounds, near.ratio) == (5.0, 1, 1.0)
+    (far,) = compare(case("far", warm=1), contestants | {"bertkit": Counter("bertkit", turns, [6.0] * 5)}, 4, pause=0)
+    assert (turns.count("far"), far.ratio) == (5, 1.0)  # where answers do not count as turns
 
 
 def test_rounded_vectors_are_compared_with_the_truth() -> None:

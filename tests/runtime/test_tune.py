@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,8 +53,8 @@ def test_no_setup_takes_more_cores_than_there_are(model: bertkit.Model, monkeypa
 def test_what_was_measured_is_remembered_for_every_network_of_the_shape(
     model: bertkit.Model, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tune, "BULK", 300)
     monkeypatch.setattr(tune, "SECONDS", 0.0)
+    monkeypatch.setattr(tune, "PAUSE", 0.0)
     assert tune.remembered(model.network) is None
     heard: list[Trial] = []
     found = tune.tune(model.network, tell=heard.append)
@@ -105,35 +104,70 @@ def test_a_long_list_is_measured_for_once(model: bertkit.Model, monkeypatch: pyt
 
 def test_leaders_are_near_the_fastest() -> None:
     setups = [Setup("torch", workers=number) for number in range(1, 6)]
-    assert tune._leaders(dict(zip(setups, (1.4, 1.2, 1.0, 1.3, 1.1), strict=True))) == [setups[2], setups[4]]
-    assert tune._leaders(dict(zip(setups, (1.4, 2.0, 1.0, 1.3, math.inf), strict=True))) == [setups[2], setups[3]]
-    assert tune._leaders(dict(zip(setups, (1.4, 2.0, 1.0, 1.31, 3.0), strict=True))) == []
-    assert tune._leaders(dict.fromkeys(setups, math.inf)) == []
+
+    def leaders(*seconds: float) -> list[Setup]:
+        trials = {setup: Trial(setup, taken, 1.0) for setup, taken in zip(setups, seconds, strict=True)}
+        failed = Setup("onnx")
+        return tune._leaders({**trials, failed: Trial(failed, reason="absent")}, "bulk")
+
+    assert leaders(1.4, 1.2, 1.0, 1.3, 1.1) == [setups[2], setups[4], setups[1]]
+    assert leaders(1.5, 2.0, 1.0, 1.39, 1.41) == [setups[2], setups[3]]
+    assert leaders(1.5, 2.0, 1.0, 1.41, 3.0) == [setups[2]]
+    assert tune._leaders({setups[0]: Trial(setups[0], reason="absent")}, "single") == []
 
 
 def test_leaders_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that a disturbed moment had put behind wins; what is far from the fastest is not asked again."""
+    """The one that a disturbed moment had put behind wins; what is far from the fastest stays behind, and unasked."""
     setups = [Setup("torch", workers=number) for number in (1, 2, 3)]
-    first = {1: (1.0, 1.0), 2: (1.2, 1.2), 3: (2.0, 2.0)}
+    first = {1: (1.0, 1.0), 2: (1.2, 1.2), 3: (1.5, 2.0)}
     turns: list[tuple[str, int]] = []
 
     def taken(kind: str) -> Callable[[Runner], float]:
         def work(runner: Runner) -> float:
             turns.append((kind, runner.bulk.workers))
-            return {1: 0.9, 2: 0.5}[runner.bulk.workers] + len(turns) / 100
+            return {1: 1.9, 2: 1.5}[runner.bulk.workers] + len(turns) / 100  # the machine is slower meanwhile
 
         return work
 
     monkeypatch.setattr(tune, "candidates", lambda network, precision: [(setup, "") for setup in setups])
-    monkeypatch.setattr(tune, "_tried", lambda network, setup: Trial(setup, *first[setup.workers]))
-    monkeypatch.setattr(tune, "_warm", lambda runner: None)
+    monkeypatch.setattr(tune, "_tried", lambda runner: Trial(runner.bulk, *first[runner.bulk.workers]))
+    monkeypatch.setattr(tune, "PAUSE", 0.0)
     monkeypatch.setattr(tune, "_ask", taken("single"))
     monkeypatch.setattr(tune, "_read", taken("bulk"))
     one, two, three = tune.tune(model.network).trials
     assert turns == [("single", 1), ("single", 2)] * tune.TURNS + [("bulk", 1), ("bulk", 2)] * tune.TURNS
-    assert (one.single, two.single, three) == (0.9 + 0.01, 0.5 + 0.02, Trial(setups[2], 2.0, 2.0))
-    assert (one.bulk, two.bulk) == (0.9 + 0.07, 0.5 + 0.08)
+    assert (one.single, two.single) == (1.9 + 0.01, 1.5 + 0.02)
+    assert (one.bulk, two.bulk) == (1.9 + 0.07, 1.5 + 0.08)
+    assert three == Trial(setups[2], 1.9 + 0.07, 2.0)
     assert tune.remembered(model.network).choice() == Choice(setups[1], setups[1])  # type: ignore[union-attr]
+
+
+def test_turns_that_take_long_are_few(monkeypatch: pytest.MonkeyPatch, model: bertkit.Model) -> None:
+    monkeypatch.setattr(tune, "PAUSE", 0.0)
+    monkeypatch.setattr(tune, "ENOUGH", 0.0)
+    asked: list[Runner] = []
+    runner = Runner.of_torch(model.network)
+    assert tune._in_turns(lambda one: asked.append(one) or float(len(asked)), [runner]) == [1.0]
+    assert len(asked) == tune.FEW
+
+
+def test_batches_that_are_read_are_those_of_a_large_collection(
+    model: bertkit.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbours in length, in batches of equal size from the longest to the shortest: little of them is padding."""
+    for cores in (1, 2, 8):
+        monkeypatch.setattr(tune, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(tune, "SECONDS", 0.0)
+        for tokens, count in ((tune.LOOK, cores), (Setup.tokens, cores)):
+            groups = tune._groups(model.network, tokens)
+            longest = [max(map(len, group)) for group in groups]
+            held = [sum(map(len, group)) for group in groups]
+            assert len(groups) == count
+            assert longest == sorted(longest, reverse=True)
+            assert all(0.9 * tokens < one < tokens + 256 for one in held)
+            assert sum(held) > 0.85 * sum(len(group) * most for group, most in zip(groups, longest, strict=True))
+        monkeypatch.setattr(tune, "SECONDS", 1e9)
+        assert len(tune._groups(model.network)) == cores * tune.MOST
 
 
 def test_a_name_that_is_no_engine_is_told(model: bertkit.Model) -> None:
@@ -145,8 +179,8 @@ def test_an_engine_that_fails_is_a_row_with_its_reason(model: bertkit.Model, mon
     def fails(self: object, *given: object) -> None:
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr(tune, "BULK", 300)
     monkeypatch.setattr(tune, "SECONDS", 0.0)
+    monkeypatch.setattr(tune, "PAUSE", 0.0)
     monkeypatch.setattr(ENGINES["ctranslate2"], "__init__", fails)
     monkeypatch.setattr(ENGINES["ctranslate2"], "absence", lambda: "")
     rows = [trial for trial in tune.tune(model.network).trials if trial.setup.engine == "ctranslate2"]
