@@ -186,7 +186,10 @@ def _leaders(trials: Mapping[Setup, Trial], kind: str) -> list[Setup]:
 
 def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
     """The seconds of each setup for many texts, measured in turns: what disturbs one disturbs all."""
-    return _in_turns(_read, [Runner(network, setup, setup) for setup in setups])
+    runners = [Runner(network, setup, setup) for setup in setups]
+    for runner in runners:
+        _ask(runner)  # which builds its engine
+    return _in_turns(_read, runners)
 
 
 def _in_turns(work: Callable[[Runner], float], runners: Sequence[Runner]) -> list[float]:
