@@ -47,14 +47,14 @@ TEXTS = 2000
 """in the collection that is read in part: so many that batches of like lengths hold little padding"""
 LOOK = 512
 """tokens of a batch when a setup is tried for the first time, one for each core"""
-MOMENT = 0.5
-"""seconds: what takes less is tried twice, for a first batch has to find its memory"""
-SECONDS = 0.8
+MOMENT = 0.4
+"""seconds in which such batches are read again and again, for the first have to find their memory"""
+SECONDS = 0.4
 """that a turn of setups that are compared takes on a fast engine, about: more batches on a small network"""
 MOST = 64
 """batches of a turn for each core"""
-TURNS, FEW = 3, 2
-"""of setups that are compared, of which the fastest counts, for others may use the machine; FEW where they take long"""
+TURNS, FEW = 5, 3
+"""of setups that are compared; FEW where they take long"""
 ENOUGH = 3.0
 """seconds of comparing after which FEW turns must do"""
 PAUSE = 0.1
@@ -168,10 +168,10 @@ def _tried(runner: Runner) -> Trial:
     """One batch on each core, and a few queries."""
     try:
         single, look = _ask(runner), _groups(runner.network, LOOK)
-        seconds = _run(runner, look)
-        if seconds < MOMENT:
-            seconds = min(seconds, _run(runner, look))
-        return Trial(runner.bulk, seconds * _tokens(_groups(runner.network)) / _tokens(look), single)
+        taken = [_run(runner, look)]
+        while sum(taken) < MOMENT:
+            taken.append(_run(runner, look))
+        return Trial(runner.bulk, min(taken) * _tokens(_groups(runner.network)) / _tokens(look), single)
     except Exception as error:  # whatever an engine raises, there are others
         log.debug("%s", runner.bulk, exc_info=True)
         return Trial(runner.bulk, reason=f"{type(error).__name__}: {error}")
@@ -192,27 +192,35 @@ def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
     return _in_turns(_read, runners)
 
 
-def _in_turns(work: Callable[[Runner], float], runners: Sequence[Runner]) -> list[float]:
+def _in_turns(work: Callable[[Runner, int], float], runners: Sequence[Runner]) -> list[float]:
+    """The seconds that each takes for a turn: its share of a turn, in the middle of all turns, of a turn's length.
+
+    A moment in which the machine was slow, or its batches long, changes no share; one that hit a single turn is not in
+    the middle.
+    """
     begun = time.perf_counter()
     turns: list[list[float]] = []
     while len(turns) < FEW or (len(turns) < TURNS and time.perf_counter() - begun < ENOUGH):
         turns.append([])
         for runner in runners:
             time.sleep(PAUSE)
-            turns[-1].append(work(runner))
-    return [min(goes) for goes in zip(*turns, strict=True)]
+            turns[-1].append(work(runner, len(turns) - 1))
+    taken = np.array(turns)  # [turns, runners]
+    whole = taken.sum(1, keepdims=True)
+    shares: list[float] = (np.median(taken / whole, 0) * np.median(whole)).tolist()
+    return shares
 
 
-def _ask(runner: Runner) -> float:
-    """The seconds of a short query."""
+def _ask(runner: Runner, turn: int = 0) -> float:
+    """The seconds of a short query, the same in every turn."""
     query = [[_text(runner.network, QUERY)]]
     _run(runner, query)  # a first one, which may have to build an engine
     return min(_run(runner, query) for _ in range(QUERIES))
 
 
-def _read(runner: Runner) -> float:
-    """The seconds of the batches of mixed lengths."""
-    return _run(runner, _groups(runner.network))
+def _read(runner: Runner, turn: int) -> float:
+    """The seconds of batches of mixed lengths, others in every turn: some engines are slower with a new length."""
+    return _run(runner, _groups(runner.network, turn=turn))
 
 
 def _run(runner: Runner, groups: Sequence[list[Example]]) -> float:
@@ -226,7 +234,7 @@ def _mean(hidden: Hidden, batch: Batch) -> Tensor:
     return batch.layout.mean(hidden(batch))
 
 
-def _groups(network: NetworkModule, tokens: int = Setup.tokens) -> list[list[Example]]:
+def _groups(network: NetworkModule, tokens: int = Setup.tokens, turn: int = TURNS // 2) -> list[list[Example]]:
     """Batches as a large collection of texts has them, long texts and short ones; more of them for a small network.
 
     Each has its share of padding: of few texts, whose neighbours differ much in length, batches would hold far more.
@@ -238,7 +246,7 @@ def _groups(network: NetworkModule, tokens: int = Setup.tokens) -> list[list[Exa
     count = cores()
     if tokens > LOOK:
         count *= min(max(round(SECONDS * 100e9 / (_operations(network) * tokens * count)), 1), MOST)
-    picked = (groups[int((place + 0.5) * len(groups) / count)] for place in range(count))
+    picked = (groups[int((place + (turn + 0.5) / TURNS) * len(groups) / count)] for place in range(count))
     return [[_text(network, lengths[index]) for index in group] for group in picked]
 
 

@@ -19,8 +19,8 @@ from bertkit.text import Tokenizer
 @pytest.fixture
 def tiny(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BERTKIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(tune, "SECONDS", 0.0)
-    monkeypatch.setattr(tune, "PAUSE", 0.0)
+    for name in ("SECONDS", "MOMENT", "PAUSE"):
+        monkeypatch.setattr(tune, name, 0.0)
     return bertkit.create("bert-tiny", tokenizer, seed=0).save(tmp_path / "tiny")
 
 

@@ -53,8 +53,8 @@ def test_no_setup_takes_more_cores_than_there_are(model: bertkit.Model, monkeypa
 def test_what_was_measured_is_remembered_for_every_network_of_the_shape(
     model: bertkit.Model, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tune, "SECONDS", 0.0)
-    monkeypatch.setattr(tune, "PAUSE", 0.0)
+    for name in ("SECONDS", "MOMENT", "PAUSE"):
+        monkeypatch.setattr(tune, name, 0.0)
     assert tune.remembered(model.network) is None
     heard: list[Trial] = []
     found = tune.tune(model.network, tell=heard.append)
@@ -120,12 +120,12 @@ def test_leaders_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest
     """The one that a disturbed moment had put behind wins; what is far from the fastest stays behind, and unasked."""
     setups = [Setup("torch", workers=number) for number in (1, 2, 3)]
     first = {1: (1.0, 1.0), 2: (1.2, 1.2), 3: (1.5, 2.0)}
-    turns: list[tuple[str, int]] = []
+    turns: list[tuple[str, int, int]] = []
 
-    def taken(kind: str) -> Callable[[Runner], float]:
-        def work(runner: Runner) -> float:
-            turns.append((kind, runner.bulk.workers))
-            return {1: 1.9, 2: 1.5}[runner.bulk.workers] + len(turns) / 100  # the machine is slower meanwhile
+    def taken(kind: str) -> Callable[[Runner, int], float]:
+        def work(runner: Runner, turn: int) -> float:
+            turns.append((kind, runner.bulk.workers, turn))
+            return {1: 1.8, 2: 1.2}[runner.bulk.workers]  # the machine is slower meanwhile
 
         return work
 
@@ -135,20 +135,35 @@ def test_leaders_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest
     monkeypatch.setattr(tune, "_ask", taken("single"))
     monkeypatch.setattr(tune, "_read", taken("bulk"))
     one, two, three = tune.tune(model.network).trials
-    assert turns == [("single", 1), ("single", 2)] * tune.TURNS + [("bulk", 1), ("bulk", 2)] * tune.TURNS
-    assert (one.single, two.single) == (1.9 + 0.01, 1.5 + 0.02)
-    assert (one.bulk, two.bulk) == (1.9 + 0.07, 1.5 + 0.08)
-    assert three == Trial(setups[2], 1.9 + 0.07, 2.0)
+    assert turns == [
+        (kind, number, turn) for kind in ("single", "bulk") for turn in range(tune.TURNS) for number in (1, 2)
+    ]
+    assert (one.single, two.single, one.bulk, two.bulk) == pytest.approx((1.8, 1.2, 1.8, 1.2))
+    assert (three.bulk, three.single) == (pytest.approx(1.8), 2.0)
     assert tune.remembered(model.network).choice() == Choice(setups[1], setups[1])  # type: ignore[union-attr]
+
+
+def test_neither_a_slow_moment_nor_a_disturbed_turn_decides(
+    monkeypatch: pytest.MonkeyPatch, model: bertkit.Model
+) -> None:
+    monkeypatch.setattr(tune, "PAUSE", 0.0)
+    runners = [Runner.of_torch(model.network), Runner.of_torch(model.network)]
+    seconds = {0: [1.0, 2.0, 1.0, 9.0, 1.0], 1: [1.5, 3.0, 1.5, 1.5, 1.5]}  # of both; then of the first alone
+    found = tune._in_turns(lambda runner, turn: seconds[runners.index(runner)][turn], runners)
+    assert found == pytest.approx([1.0, 1.5])
 
 
 def test_turns_that_take_long_are_few(monkeypatch: pytest.MonkeyPatch, model: bertkit.Model) -> None:
     monkeypatch.setattr(tune, "PAUSE", 0.0)
     monkeypatch.setattr(tune, "ENOUGH", 0.0)
-    asked: list[Runner] = []
-    runner = Runner.of_torch(model.network)
-    assert tune._in_turns(lambda one: asked.append(one) or float(len(asked)), [runner]) == [1.0]
-    assert len(asked) == tune.FEW
+    asked: list[int] = []
+
+    def work(runner: Runner, turn: int) -> float:
+        asked.append(turn)
+        return 1.0
+
+    assert tune._in_turns(work, [Runner.of_torch(model.network)]) == [1.0]
+    assert asked == list(range(tune.FEW))
 
 
 def test_batches_that_are_read_are_those_of_a_large_collection(
@@ -166,6 +181,10 @@ def test_batches_that_are_read_are_those_of_a_large_collection(
             assert longest == sorted(longest, reverse=True)
             assert all(0.9 * tokens < one < tokens + 256 for one in held)
             assert sum(held) > 0.85 * sum(len(group) * most for group, most in zip(groups, longest, strict=True))
+        lengths = {
+            tuple(map(len, group)) for turn in range(tune.TURNS) for group in tune._groups(model.network, turn=turn)
+        }
+        assert len(lengths) == cores * tune.TURNS  # others in every turn
         monkeypatch.setattr(tune, "SECONDS", 1e9)
         assert len(tune._groups(model.network)) == cores * tune.MOST
 
@@ -179,8 +198,8 @@ def test_an_engine_that_fails_is_a_row_with_its_reason(model: bertkit.Model, mon
     def fails(self: object, *given: object) -> None:
         raise RuntimeError("no such instruction")
 
-    monkeypatch.setattr(tune, "SECONDS", 0.0)
-    monkeypatch.setattr(tune, "PAUSE", 0.0)
+    for name in ("SECONDS", "MOMENT", "PAUSE"):
+        monkeypatch.setattr(tune, name, 0.0)
     monkeypatch.setattr(ENGINES["ctranslate2"], "__init__", fails)
     monkeypatch.setattr(ENGINES["ctranslate2"], "absence", lambda: "")
     rows = [trial for trial in tune.tune(model.network).trials if trial.setup.engine == "ctranslate2"]
