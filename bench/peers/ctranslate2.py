@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -12,6 +13,7 @@ from ctranslate2.specs import common_spec, transformer_spec
 from bench.child import serve
 from bench.pipe import Array
 from bench.raw import Hidden, config, jobs, network
+from bertkit.runtime.engines.ctranslate2 import widen
 
 
 def build(model: str, precision: str, workers: int, threads: int) -> Hidden:
@@ -74,4 +76,5 @@ def _norm(into: Any, values: dict[str, Array], name: str) -> None:
 
 
 if __name__ == "__main__":
+    widen(os.environ)  # who knows it well knows that too
     serve(jobs(build), ["ctranslate2"])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import bertkit
-from bertkit import packages
+from bertkit import machine, packages
 from bertkit.batch import Example
 from bertkit.errors import BertkitError
 from bertkit.family import bert
@@ -30,6 +30,7 @@ from bertkit.parts.encoder import Encoder
 from bertkit.parts.feed import Feed
 from bertkit.parts.place import Placing
 from bertkit.runtime.engines import ENGINES
+from bertkit.runtime.engines.ctranslate2 import WIDE, widen
 from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
 from bertkit.runtime.engines.nodes import Nodes
 from bertkit.runtime.engines.products import Integers, Product
@@ -205,6 +206,34 @@ REFUSED: dict[str, Callable[[Encoder], Encoder]] = {
 }
 
 
+def test_ctranslate2_computes_on_512_bits_where_that_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found, told in ((WIDE, "AVX512"), (WIDE - {"avx512_vbmi2"}, None), (frozenset({"avx2"}), None)):
+        monkeypatch.setattr(machine, "instructions", lambda found=found: found)
+        environment: dict[str, str] = {}
+        widen(environment)
+        assert environment.get("CT2_FORCE_CPU_ISA") == told
+        own = {"CT2_FORCE_CPU_ISA": "AVX2"}
+        widen(own)
+        assert own == {"CT2_FORCE_CPU_ISA": "AVX2"}
+
+
+def test_ctranslate2_listens() -> None:
+    missing = WIDE - machine.instructions()
+    reason = ENGINES["ctranslate2"].absence() or f"this processor lacks {', '.join(sorted(missing))}" * bool(missing)
+    if reason:
+        pytest.skip(reason)
+    program = """
+from bertkit.runtime.engines import ENGINES
+from bertkit.runtime.engines.engine import Setup
+from tests.runtime.networks import SMALL, network
+ENGINES["ctranslate2"](network(SMALL), Setup("ctranslate2"))
+"""
+    free = {name: value for name, value in os.environ.items() if name != "CT2_FORCE_CPU_ISA"}
+    told = {**free, "CT2_VERBOSE": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=told, capture_output=True, text=True, check=True)
+    assert "Selected ISA: AVX512" in done.stderr
+
+
 @pytest.mark.parametrize("reason", REFUSED)
 def test_ctranslate2_says_what_it_does_not_take(reason: str) -> None:
     encoder = REFUSED[reason](SMALL)
@@ -257,7 +286,7 @@ RACE = """
 import os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 import bertkit
-from bertkit import packages
+from bertkit import machine, packages
 from bertkit.batch import Padded, collate
 from bertkit.runtime.engines.engine import Setup
 from bertkit.runtime.engines.openvino import OpenVino
