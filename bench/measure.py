@@ -1,7 +1,7 @@
 """Cases, rounds and ratios.
 
 In every round each contestant has one turn, and the order is reversed from one round to the next, so that a machine
-which grows slower or faster favours nobody. A peer that takes four times as long as we do in a turn of five seconds or
+which grows slower or faster favours nobody. A peer that takes four times as long as we do in a turn of three seconds or
 more has that one turn, or none where its answer has told as much. A round's ratio is the peer's time over ours. `ratio`
 is their median (above 1 bertkit is ahead), `spread` the range that holds the middle 80 % of them (10th to 90th
 percentile).
@@ -30,7 +30,7 @@ NEAR = 0.99
 """the smallest cosine that our own vectors may have with the truth, where a case has one, to reach a bar"""
 FAR = 4.0
 """a peer that takes so many times as long as we do, in turns of some seconds, has only one of them"""
-LONG = 5.0
+LONG = 3.0
 """seconds of such a turn of ours"""
 PAUSE = 0.25
 """seconds before a turn: thread pools that wait by spinning have stopped by then"""

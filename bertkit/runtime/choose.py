@@ -9,7 +9,7 @@ from bertkit.errors import BertkitError, look_up, unknown
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime import tune
 from bertkit.runtime.engines import ENGINES
-from bertkit.runtime.engines.engine import FP32, INT8, Setup
+from bertkit.runtime.engines.engine import FP32, INT8
 from bertkit.runtime.runner import Runner
 
 log = logging.getLogger("bertkit")
@@ -47,6 +47,6 @@ def choose(
         return Runner(network, choice.single, choice.bulk) if choice else None
     ENGINES[engine].require(network.spec.encoder, precision)
     cores = tune.cores()
-    usual = Setup(engine, precision, 1, cores), Setup(engine, precision, cores, 1)
-    setups = (choice.single, choice.bulk) if choice else usual
+    usual = [ENGINES[engine].arranged(precision, workers, cores // workers) for workers in (1, cores)]
+    setups = [choice.single, choice.bulk] if choice else usual
     return Runner(network, *(replace(setup, kept=kept) for setup in setups))

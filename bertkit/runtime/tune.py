@@ -136,7 +136,7 @@ def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Trial], 
         slowest = max(seconds.values())
         for setup, trial in trials.items():  # what was behind them stays there, whatever the machine did meanwhile
             trials[setup] = replace(trial, **{kind: seconds.get(setup, max(getattr(trial, kind), slowest))})
-    found = Measured(tuple(trials.values()), _tokens(_groups(network)))
+    found = Measured(tuple(trials.values()), _amount(network))
     _remember(network, precision, found)
     return found
 
@@ -156,7 +156,7 @@ def _layouts(name: str, precision: str) -> Iterator[Setup]:
     for threads in sorted({1, 2, cores()} & set(range(1, cores() + 1))):
         if name == "torch" and threads > 1:
             continue  # its lanes have a core each, and all of them where a batch comes alone
-        yield Setup(name, precision, workers=max(cores() // threads, 1), threads=threads)
+        yield ENGINES[name].arranged(precision, max(cores() // threads, 1), threads)
 
 
 def cores() -> int:
@@ -167,11 +167,11 @@ def cores() -> int:
 def _tried(runner: Runner) -> Trial:
     """One batch on each core, and a few queries."""
     try:
-        single, look = _ask(runner), _groups(runner.network, LOOK)
+        single, look = _ask(runner), _groups(runner.network, LOOK, cores())
         taken = [_run(runner, look)]
         while sum(taken) < MOMENT:
             taken.append(_run(runner, look))
-        return Trial(runner.bulk, min(taken) * _tokens(_groups(runner.network)) / _tokens(look), single)
+        return Trial(runner.bulk, min(taken) * _amount(runner.network) / _tokens(look), single)
     except Exception as error:  # whatever an engine raises, there are others
         log.debug("%s", runner.bulk, exc_info=True)
         return Trial(runner.bulk, reason=f"{type(error).__name__}: {error}")
@@ -219,8 +219,10 @@ def _ask(runner: Runner, turn: int = 0) -> float:
 
 
 def _read(runner: Runner, turn: int) -> float:
-    """The seconds of batches of mixed lengths, others in every turn: some engines are slower with a new length."""
-    return _run(runner, _groups(runner.network, turn=turn))
+    """The seconds of texts of mixed lengths, others in every turn: some engines are slower with a new length."""
+    amount, size = _amount(runner.network), runner.bulk.tokens
+    groups = _groups(runner.network, size, max(amount // size, 1), turn)
+    return _run(runner, groups) * amount / _tokens(groups)
 
 
 def _run(runner: Runner, groups: Sequence[list[Example]]) -> float:
@@ -234,8 +236,8 @@ def _mean(hidden: Hidden, batch: Batch) -> Tensor:
     return batch.layout.mean(hidden(batch))
 
 
-def _groups(network: NetworkModule, tokens: int = Setup.tokens, turn: int = TURNS // 2) -> list[list[Example]]:
-    """Batches as a large collection of texts has them, long texts and short ones; more of them for a small network.
+def _groups(network: NetworkModule, tokens: int, count: int, turn: int = TURNS // 2) -> list[list[Example]]:
+    """Batches of so many tokens as a large collection of texts has them, from long texts to short ones.
 
     Each has its share of padding: of few texts, whose neighbours differ much in length, batches would hold far more.
     """
@@ -243,11 +245,14 @@ def _groups(network: NetworkModule, tokens: int = Setup.tokens, turn: int = TURN
     quantiles = (math.exp(normal.inv_cdf((place + 0.5) / TEXTS)) for place in range(TEXTS))
     lengths = [min(max(round(length), 6), most) for length in quantiles]
     groups = list(Lanes(1, tokens).groups(lengths))
-    count = cores()
-    if tokens > LOOK:
-        count *= min(max(round(SECONDS * 100e9 / (_operations(network) * tokens * count)), 1), MOST)
     picked = (groups[int((place + (turn + 0.5) / TURNS) * len(groups) / count)] for place in range(count))
     return [[_text(network, lengths[index]) for index in group] for group in picked]
+
+
+def _amount(network: NetworkModule) -> int:
+    """Tokens of a turn: a batch for each core, or several for a small network."""
+    once = cores() * Setup.tokens
+    return once * min(max(round(SECONDS * 100e9 / (_operations(network) * once)), 1), MOST)
 
 
 def _tokens(groups: Sequence[list[Example]]) -> int:

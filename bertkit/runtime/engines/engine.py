@@ -68,6 +68,8 @@ class Engine(ABC):
     """whether it holds weights of its own, which are as they were when it was built"""
     layout: ClassVar[type[Padded] | type[Packed]] = Padded
     """how it wants its batches"""
+    tokens: ClassVar[int] = Setup.tokens
+    """how large it wants them, about"""
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         self.require(network.spec.encoder, setup.precision)
@@ -79,6 +81,11 @@ class Engine(ABC):
                 raise unknown("matrix", name, matrices)
         self.setup = setup
         self.lanes = Lanes(setup.workers, setup.tokens)
+
+    @classmethod
+    def arranged(cls, precision: str, workers: int, threads: int) -> Setup:
+        """The setup with batches of the size it wants."""
+        return Setup(cls.name, precision, workers, threads, cls.tokens)
 
     @classmethod
     def require(cls, encoder: Encoder, precision: str) -> None:
