@@ -7,9 +7,12 @@ AVX512-BF16. Where a machine does not, float32 is taken, and said.
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 import torch
@@ -21,6 +24,8 @@ from bertkit.spec import Spec
 
 log = logging.getLogger("bertkit")
 
+WITHOUT_AMX = "AVX512_CORE_BF16"
+"""what torch's library may be told by ONEDNN_MAX_CPU_ISA, for machines whose AMX does not work"""
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -97,4 +102,18 @@ def _has(device: torch.device, name: str) -> bool:
     if device.type == "cuda":
         return name == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
     told: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return name == "bfloat16" and any(told.get(one, False) for one in ("amx_bf16", "avx512_bf16"))
+    claims = name == "bfloat16" and any(told.get(one, False) for one in ("amx_bf16", "avx512_bf16"))
+    return claims and survives(name)
+
+
+@cache
+def survives(name: str) -> bool:
+    """Whether a CPU lives through a product in this precision, which another process tries.
+
+    Some virtual machines claim instructions for matrices (AMX) that end whoever uses them.
+    """
+    program = f"import torch; x = torch.ones(64, 64, dtype=torch.{name}); x @ x"
+    tried = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)  # noqa: S603 - ours
+    if tried.returncode:
+        log.warning("this CPU claims to multiply %s, and dies of it; ONEDNN_MAX_CPU_ISA=%s may help", name, WITHOUT_AMX)
+    return not tried.returncode

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
 import pytest
 
+from bertkit import machine
 from bertkit.corpus import build
 from bertkit.corpus.build import Options
 from bertkit.corpus.examples import Examples
 from bertkit.corpus.inputs import SegmentPairs
 from bertkit.corpus.source import files
 from bertkit.text import Tokenizer
+from bertkit.train.compute import WITHOUT_AMX, survives
 from bertkit.train.pretrain import pretrain
 from tests.corpus.making import numbered
 from tests.train.running import RECIPE, made
+
+if "amx_tile" in machine.instructions() and not survives("bfloat16"):
+    os.environ["ONEDNN_MAX_CPU_ISA"] = WITHOUT_AMX  # before torch looks: the rest is tested also on such a machine
+survives.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from subprocess import CompletedProcess
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from bertkit.corpus.examples import Examples
 from bertkit.errors import BertkitError
 from bertkit.objectives.learner import Learner
-from bertkit.train import loop
+from bertkit.train import compute, loop
 from bertkit.train.compute import Compute, Precision
 from bertkit.train.feed import Reading, Request
 from tests.train.test_loop import OBJECTIVE, Keep, network
@@ -74,6 +75,29 @@ def test_float16_is_scaled_and_unscaled(examples: Examples) -> None:
     again = Precision("float16")
     again.restore(precision.state)
     assert again.state == precision.state != {}
+
+
+@pytest.mark.parametrize(("ended", "kind"), [(0, torch.bfloat16), (-4, torch.float32)])
+def test_what_a_machine_claims_is_tried_elsewhere(
+    ended: int, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(command: list[str], **settings: object) -> CompletedProcess[bytes]:
+        assert "dtype=torch.bfloat16" in command[-1]
+        return CompletedProcess(command, ended)
+
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": True})
+    monkeypatch.setattr(compute.subprocess, "run", run)
+    compute.survives.cache_clear()
+    with caplog.at_level(logging.WARNING, "bertkit"):
+        assert Precision.on(torch.device("cpu"), "bfloat16").kind == kind
+    compute.survives.cache_clear()
+    assert ("claims to multiply bfloat16, and dies of it" in caplog.text) == bool(ended)
+
+
+def test_a_product_that_is_tried_is_a_product() -> None:
+    compute.survives.cache_clear()
+    assert compute.survives("float32")
+    assert not compute.survives("no_such_kind")
 
 
 def test_what_a_machine_lacks_is_said(caplog: pytest.LogCaptureFixture) -> None:
