@@ -27,7 +27,7 @@ from bertkit.weights import int8
 
 ACTIVATIONS = {"gelu": "GELU", "gelu_tanh": "GELUTanh", "relu": "RELU"}
 WIDE = frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vbmi2"})
-"""instructions of processors that compute on 512 bits at once without slowing down; the last came with these"""
+"""instructions of processors from Ice Lake and Zen 4 on, which the last tells from those that 512 bits slow down"""
 
 
 class CTranslate2(Engine):
