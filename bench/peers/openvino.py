@@ -10,22 +10,20 @@ from bench.child import serve
 from bench.pipe import Array
 from bench.raw import Hidden, graph, jobs, kept
 from bertkit import packages
-from bertkit.runtime.engines.openvino import wake
+from bertkit.runtime.engines.openvino import core
 
-openvino = packages.load("openvino")  # without its telemetry
-wake(openvino)
+intel = core(packages.load("openvino"))  # without its telemetry
 
 
 def build(model: str, precision: str, workers: int, threads: int) -> Hidden:
     if precision != "fp32":
         raise LookupError("its int8 needs nncf: see sentence-transformers-openvino")
-    core = openvino.Core()
     settings = {
         "INFERENCE_NUM_THREADS": workers * threads,
         "NUM_STREAMS": workers,
         "INFERENCE_PRECISION_HINT": "f32",
     }
-    compiled = core.compile_model(core.read_model(kept(model, "plain.onnx", graph)), "CPU", settings)
+    compiled = intel.compile_model(intel.read_model(kept(model, "plain.onnx", graph)), "CPU", settings)
     own = local()
 
     def hidden(ids: Array, mask: Array) -> Array:

@@ -8,7 +8,7 @@ from pathlib import Path
 from bertkit.batch import Array
 from bertkit.export.ending import Ending
 from bertkit.export.format import Format, Run, graph_of
-from bertkit.runtime.engines.openvino import wake
+from bertkit.runtime.engines.openvino import core
 from bertkit.runtime.engines.products import Product
 
 
@@ -21,12 +21,10 @@ class OpenVino(Format):
         self.require()
         library = self.package("openvino")
         with graph_of(ending, product).nodes.readable() as model:
-            library.save_model(library.Core().read_model(model), str(path), compress_to_fp16=False)
+            library.save_model(core(library).read_model(model), str(path), compress_to_fp16=False)
 
     def open(self, path: Path, inputs: tuple[str, ...]) -> Run:
-        library = self.package("openvino")
-        wake(library)
-        compiled = library.Core().compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        compiled = core(self.package("openvino")).compile_model(str(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
 
         def run(given: Mapping[str, Array]) -> Mapping[str, Array]:
             said = compiled(dict(given)).items()

@@ -328,3 +328,30 @@ def test_two_workers_may_be_the_first_to_ask_openvino() -> None:
         pytest.skip(ENGINES["openvino"].absence())
     done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+
+
+SIGNAL = """
+import os, signal
+from bertkit import packages
+from bertkit.runtime.engines.engine import Setup
+from bertkit.runtime.engines.openvino import OpenVino
+from tests.runtime.networks import SMALL, network
+
+packages.load("openvino"), packages.load("onnx")
+made = [OpenVino(network(SMALL), Setup("openvino")) for _ in range(2)]
+made.pop(0)
+made.pop(0)
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("heard")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_is_heard_when_openvinos_engines_are_gone() -> None:
+    """On processors with AMX: its cores left signals a stack that was gone, and the process died of the next one."""
+    if ENGINES["openvino"].absence():
+        pytest.skip(ENGINES["openvino"].absence())
+    done = subprocess.run([sys.executable, "-c", SIGNAL], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, "heard\n"), done.stderr

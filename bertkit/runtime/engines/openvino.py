@@ -5,7 +5,9 @@ Whole numbers come out right, but it multiplies them as floats after all, which 
 
 from __future__ import annotations
 
+from functools import cache
 from queue import SimpleQueue
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -28,13 +30,11 @@ class OpenVino(Engine):
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
-        library = self._package()
-        wake(library)
+        intel = core(self._package())
         self._encoder = network.spec.encoder
         made = graph.Graph(network, Floats()).tell_hidden()
-        core = library.Core()
         with made.nodes.readable() as model:
-            compiled = core.compile_model(core.read_model(model), "CPU", _settings(setup))
+            compiled = intel.compile_model(intel.read_model(model), "CPU", _settings(setup))
         self._idle: SimpleQueue[Any] = SimpleQueue()  # workers come and go: requests, which hold memory, stay
         for _ in range(setup.workers):
             self._idle.put(compiled.create_infer_request())
@@ -54,9 +54,24 @@ class OpenVino(Engine):
         return torch.from_numpy(states)
 
 
-def wake(library: Any) -> None:
-    """Let it fill its table of types, by one thread: two that both come first wait for each other for ever."""
-    _ = library.Tensor(np.zeros(1, np.float32)).data
+def core(library: Any) -> Any:
+    """Its one core, made by one thread and kept.
+
+    Two threads that both come first wait for each other for ever, at its table of types. And where a processor has
+    AMX, every core gives signals a stack of its own, and puts back the one before it when it goes: of two that go in
+    the order in which they came the second puts back what is gone, and Ctrl-C is a segmentation fault from then on.
+    """
+    with _MAKING:
+        return _core(library)
+
+
+@cache
+def _core(library: Any) -> Any:
+    _ = library.Tensor(np.zeros(1, np.float32)).data  # fills its table of types
+    return library.Core()
+
+
+_MAKING = Lock()
 
 
 def _settings(setup: Setup) -> dict[str, Any]:
