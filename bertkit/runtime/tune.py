@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from itertools import cycle, islice
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Any
 
 import numpy as np
@@ -49,21 +50,25 @@ LOOK = 512
 """tokens of a batch when a setup is tried for the first time, one for each core"""
 MOMENT = 0.4
 """seconds in which such batches are read again and again, for the first have to find their memory"""
-SECONDS = 0.4
+SECONDS = 0.8
 """that a turn of setups that are compared takes on a fast engine, about: more batches on a small network"""
 MOST = 64
 """batches of a turn for each core"""
-TURNS, FEW = 5, 3
+PLACES = (0.5, 0.2, 0.8, 0.35, 0.65)
+"""of the batches of each turn in that collection: 0 has the longest texts, 1 the shortest"""
+TURNS, FEW = len(PLACES), 3
 """of setups that are compared; FEW where they take long"""
-ENOUGH = 3.0
+ENOUGH = 5.0
 """seconds of comparing after which FEW turns must do"""
+BEHIND = 1.15
+"""times the fastest of a turn: what took so long in two turns, and never less, has no more of them"""
 PAUSE = 0.1
 """seconds before a turn: threads that wait for more to do by spinning have stopped by then"""
-LEADERS = 3
-"""setups that are compared in turns when all were tried"""
-FAR = 1.4
-"""times the fastest: what takes so long is not among them"""
-FORMAT = 3
+FAR = 1.5
+"""times the fastest: what takes so long when it is tried is not compared in turns"""
+EVEN = 0.95
+"""of the fastest's speed is enough for torch, which holds no weights a second time and has nothing to build"""
+FORMAT = 4
 """of what is remembered; another one is measured anew"""
 
 
@@ -88,10 +93,12 @@ class Choice:
 
     @classmethod
     def of(cls, trials: Sequence[Trial]) -> Choice:
-        """Of trials that have times."""
+        """Of trials that have times. Where engines are as good as even, the one that needs no weights of its own."""
         timed = [trial for trial in trials if not trial.reason]
         assert timed, "torch is always tried"
-        single, bulk = min(timed, key=lambda trial: trial.single), min(timed, key=lambda trial: trial.bulk)
+        price = {trial: 1.0 if ENGINES[trial.setup.engine].copies else EVEN for trial in timed}
+        single = min(timed, key=lambda trial: price[trial] * trial.single)
+        bulk = min(timed, key=lambda trial: price[trial] * trial.bulk)
         return cls(single.setup, bulk.setup)
 
 
@@ -178,10 +185,15 @@ def _tried(runner: Runner) -> Trial:
 
 
 def _leaders(trials: Mapping[Setup, Trial], kind: str) -> list[Setup]:
-    """The setups that are fastest with many texts (bulk) or with one (single)."""
+    """Of each engine the setup that is fastest with many texts (bulk) or with one (single), if it is not far behind.
+
+    Layouts of one engine were tried one right after the other, engines seconds apart, in which machines change.
+    """
     seconds = {setup: float(getattr(trial, kind)) for setup, trial in trials.items() if not trial.reason}
-    near = [setup for setup in seconds if seconds[setup] <= FAR * min(seconds.values())]
-    return sorted(near, key=lambda setup: seconds[setup])[:LEADERS]
+    fastest: dict[str, Setup] = {}
+    for setup in sorted(seconds, key=lambda setup: seconds[setup]):
+        fastest.setdefault(setup.engine, setup)
+    return [setup for setup in fastest.values() if seconds[setup] <= FAR * min(seconds.values())]
 
 
 def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
@@ -189,26 +201,32 @@ def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
     runners = [Runner(network, setup, setup) for setup in setups]
     for runner in runners:
         _ask(runner)  # which builds its engine
-    return _in_turns(_read, runners)
+    return _in_turns(_read, runners, math.inf)
 
 
-def _in_turns(work: Callable[[Runner, int], float], runners: Sequence[Runner]) -> list[float]:
-    """The seconds that each takes for a turn: its share of a turn, in the middle of all turns, of a turn's length.
+def _in_turns(work: Callable[[Runner, int], float], runners: Sequence[Runner], behind: float = BEHIND) -> list[float]:
+    """The seconds that each takes for a turn: times the fastest of a turn, in the middle of its turns.
 
-    A moment in which the machine was slow, or its batches long, changes no share; one that hit a single turn is not in
-    the middle.
+    A moment in which the machine was slow, or its batches long, changes no such number; one that hit a single turn is
+    not in the middle.
     """
     begun = time.perf_counter()
-    turns: list[list[float]] = []
-    while len(turns) < FEW or (len(turns) < TURNS and time.perf_counter() - begun < ENOUGH):
-        turns.append([])
-        for runner in runners:
+    fastest: list[float] = []  # of each turn, seconds
+    times: list[list[float]] = [[] for _ in runners]  # of the turns of each, times the fastest
+    going: Sequence[int] = range(len(runners))
+    while len(fastest) < FEW or (len(fastest) < TURNS and time.perf_counter() - begun < ENOUGH):
+        taken: dict[int, float] = {}
+        for place in going:
             time.sleep(PAUSE)
-            turns[-1].append(work(runner, len(turns) - 1))
-    taken = np.array(turns)  # [turns, runners]
-    whole = taken.sum(1, keepdims=True)
-    shares: list[float] = (np.median(taken / whole, 0) * np.median(whole)).tolist()
-    return shares
+            taken[place] = work(runners[place], len(fastest))
+        fastest.append(min(taken.values()))
+        for place, seconds in taken.items():
+            times[place].append(seconds / fastest[-1])
+        if len(fastest) > 1:
+            going = [place for place in going if min(times[place]) < behind]
+        if len(going) == 1:
+            break
+    return [median(turns) * median(fastest) for turns in times]
 
 
 def _ask(runner: Runner, turn: int = 0) -> float:
@@ -236,16 +254,18 @@ def _mean(hidden: Hidden, batch: Batch) -> Tensor:
     return batch.layout.mean(hidden(batch))
 
 
-def _groups(network: NetworkModule, tokens: int, count: int, turn: int = TURNS // 2) -> list[list[Example]]:
-    """Batches of so many tokens as a large collection of texts has them, from long texts to short ones.
+def _groups(network: NetworkModule, tokens: int, count: int, turn: int = 0) -> list[list[Example]]:
+    """Batches of so many tokens as a large collection of texts has them, neighbours in length.
 
     Each has its share of padding: of few texts, whose neighbours differ much in length, batches would hold far more.
+    And as neighbours take as long as each other, cores end together, as they do where batches are many.
     """
     normal, most = NormalDist(math.log(MEDIAN), DEVIATION), min(network.spec.encoder.longest or LONGEST, LONGEST)
     quantiles = (math.exp(normal.inv_cdf((place + 0.5) / TEXTS)) for place in range(TEXTS))
     lengths = [min(max(round(length), 6), most) for length in quantiles]
     groups = list(Lanes(1, tokens).groups(lengths))
-    picked = (groups[int((place + (turn + 0.5) / TURNS) * len(groups) / count)] for place in range(count))
+    begin = round(PLACES[turn] * max(len(groups) - count, 0))
+    picked = islice(cycle(groups), begin, begin + count)  # from the first again, where there are many cores
     return [[_text(network, lengths[index]) for index in group] for group in picked]
 
 
@@ -299,7 +319,7 @@ def _remember(network: NetworkModule, precision: str, found: Measured) -> None:
 
 def _trial(told: Mapping[str, Any]) -> Trial:
     setup = from_json(told["setup"])
-    if not isinstance(setup, Setup):
+    if not isinstance(setup, Setup) or setup.engine not in ENGINES:
         raise ValueError("no setup")
     if "reason" in told:
         return Trial(setup, reason=str(told["reason"]))

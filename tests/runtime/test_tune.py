@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def test_the_fastest_is_chosen_for_one_and_for_many() -> None:
     assert Choice.of(trials) == Choice(single, bulk)
     assert Measured(tuple(trials), 1).choice("x") is None
     assert Measured(tuple(trials), 1).choice(precision="int8") is None
+
+
+def test_engines_with_weights_of_their_own_have_to_be_faster_than_torch() -> None:
+    torch, other = Setup("torch"), Setup("onnx")
+
+    def bulk(seconds: float) -> Setup:
+        return Choice.of([Trial(other, 1.0, 1.0), Trial(torch, seconds, 9.0)]).bulk
+
+    assert (bulk(1.04), bulk(1.06)) == (torch, other)
 
 
 def test_no_setup_takes_more_cores_than_there_are(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,45 +113,48 @@ def test_a_long_list_is_measured_for_once(model: bertkit.Model, monkeypatch: pyt
         assert model.runner.bulk == setup
 
 
-def test_leaders_are_near_the_fastest() -> None:
-    setups = [Setup("torch", workers=number) for number in range(1, 6)]
+def test_leaders_are_the_fastest_setups_of_engines_that_are_near() -> None:
+    names = ("torch", "onnx", "onnx", "openvino", "openvino")
+    setups = [Setup(name, workers=number) for number, name in enumerate(names, 1)]
 
     def leaders(*seconds: float) -> list[Setup]:
         trials = {setup: Trial(setup, taken, 1.0) for setup, taken in zip(setups, seconds, strict=True)}
-        failed = Setup("onnx")
+        failed = Setup("ctranslate2")
         return tune._leaders({**trials, failed: Trial(failed, reason="absent")}, "bulk")
 
-    assert leaders(1.4, 1.2, 1.0, 1.3, 1.1) == [setups[2], setups[4], setups[1]]
-    assert leaders(1.5, 2.0, 1.0, 1.39, 1.41) == [setups[2], setups[3]]
-    assert leaders(1.5, 2.0, 1.0, 1.41, 3.0) == [setups[2]]
+    assert leaders(1.4, 1.2, 1.0, 1.3, 1.1) == [setups[2], setups[4], setups[0]]
+    assert leaders(1.49, 1.0, 1.1, 1.51, 2.0) == [setups[1], setups[0]]
+    assert leaders(1.51, 2.0, 1.0, 1.6, 3.0) == [setups[2]]
     assert tune._leaders({setups[0]: Trial(setups[0], reason="absent")}, "single") == []
 
 
 def test_leaders_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that a disturbed moment had put behind wins; what is far from the fastest stays behind, and unasked."""
-    setups = [Setup("torch", workers=number) for number in (1, 2, 3)]
-    first = {1: (1.0, 1.0), 2: (1.2, 1.2), 3: (1.5, 2.0)}
-    turns: list[tuple[str, int, int]] = []
+    setups = [Setup("torch"), Setup("onnx"), Setup("openvino"), Setup("ctranslate2")]
+    first = {"torch": (1.0, 1.0), "onnx": (1.3, 1.3), "openvino": (1.2, 1.2), "ctranslate2": (1.6, 2.0)}
+    asked: dict[str, list[tuple[str, int]]] = {"single": [], "bulk": []}
 
     def taken(kind: str) -> Callable[[Runner, int], float]:
         def work(runner: Runner, turn: int) -> float:
-            turns.append((kind, runner.bulk.workers, turn))
-            return {1: 1.8, 2: 1.2}[runner.bulk.workers]  # the machine is slower meanwhile
+            asked[kind].append((runner.bulk.engine, turn))
+            slow = {"torch": 1.8, "onnx": 1.3 if turn else 1.8, "openvino": 1.2}  # as the machine is meanwhile
+            return slow[runner.bulk.engine]
 
         return work
 
     monkeypatch.setattr(tune, "candidates", lambda network, precision: [(setup, "") for setup in setups])
-    monkeypatch.setattr(tune, "_tried", lambda runner: Trial(runner.bulk, *first[runner.bulk.workers]))
+    monkeypatch.setattr(tune, "_tried", lambda runner: Trial(runner.bulk, *first[runner.bulk.engine]))
     monkeypatch.setattr(tune, "PAUSE", 0.0)
     monkeypatch.setattr(tune, "_ask", taken("single"))
     monkeypatch.setattr(tune, "_read", taken("bulk"))
-    one, two, three = tune.tune(model.network).trials
-    assert turns == [
-        (kind, number, turn) for kind in ("single", "bulk") for turn in range(tune.TURNS) for number in (1, 2)
-    ]
-    assert (one.single, two.single, one.bulk, two.bulk) == pytest.approx((1.8, 1.2, 1.8, 1.2))
-    assert (three.bulk, three.single) == (pytest.approx(1.8), 2.0)
-    assert tune.remembered(model.network).choice() == Choice(setups[1], setups[1])  # type: ignore[union-attr]
+    one, two, three, four = tune.tune(model.network).trials
+    both = [(engine, turn) for turn in range(2, tune.TURNS) for engine in ("openvino", "onnx")]
+    all_three = [(engine, turn) for turn in range(2) for engine in ("torch", "openvino", "onnx")]
+    assert asked == dict.fromkeys(asked, all_three + both)  # twice behind, and asked no more
+    for kind, last in (("single", 2.0), ("bulk", 1.8)):
+        found = [getattr(trial, kind) for trial in (one, two, three, four)]
+        assert found == pytest.approx([1.8, 1.3, 1.2, last])
+    assert tune.remembered(model.network).choice() == Choice(setups[2], setups[2])  # type: ignore[union-attr]
 
 
 def test_neither_a_slow_moment_nor_a_disturbed_turn_decides(
@@ -150,7 +163,7 @@ def test_neither_a_slow_moment_nor_a_disturbed_turn_decides(
     monkeypatch.setattr(tune, "PAUSE", 0.0)
     runners = [Runner.of_torch(model.network), Runner.of_torch(model.network)]
     seconds = {0: [1.0, 2.0, 1.0, 9.0, 1.0], 1: [1.5, 3.0, 1.5, 1.5, 1.5]}  # of both; then of the first alone
-    found = tune._in_turns(lambda runner, turn: seconds[runners.index(runner)][turn], runners)
+    found = tune._in_turns(lambda runner, turn: seconds[runners.index(runner)][turn], runners, math.inf)
     assert found == pytest.approx([1.0, 1.5])
 
 
@@ -163,21 +176,22 @@ def test_turns_that_take_long_are_few(monkeypatch: pytest.MonkeyPatch, model: be
         asked.append(turn)
         return 1.0
 
-    assert tune._in_turns(work, [Runner.of_torch(model.network)]) == [1.0]
-    assert asked == list(range(tune.FEW))
+    assert tune._in_turns(work, [Runner.of_torch(model.network)] * 2) == [1.0, 1.0]
+    assert asked == [turn for turn in range(tune.FEW) for _ in range(2)]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 8])
 def test_batches_that_are_read_are_those_of_a_large_collection(
     model: bertkit.Model, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neighbours in length, in batches of equal size from the longest to the shortest: little of them is padding."""
+    """Neighbours in length, in batches of equal size: little of them is padding, and each takes as long."""
     for tokens in (512, 1024):
         groups = tune._groups(model.network, tokens, cores)
         longest = [max(map(len, group)) for group in groups]
         held = [sum(map(len, group)) for group in groups]
         assert len(groups) == cores
         assert longest == sorted(longest, reverse=True)
+        assert longest[-1] > 0.6 * longest[0]
         assert all(0.9 * tokens < one < tokens + 256 for one in held)
         assert sum(held) > 0.85 * sum(len(group) * most for group, most in zip(groups, longest, strict=True))
         turns = [tune._groups(model.network, tokens, cores, turn) for turn in range(tune.TURNS)]
@@ -188,6 +202,11 @@ def test_batches_that_are_read_are_those_of_a_large_collection(
     assert tune._amount(model.network) == 1024 * cores
     monkeypatch.setattr(tune, "SECONDS", 1e9)
     assert tune._amount(model.network) == 1024 * cores * tune.MOST
+
+
+@pytest.mark.parametrize("turn", range(tune.TURNS))
+def test_every_core_has_its_batch_however_many_there_are(model: bertkit.Model, turn: int) -> None:
+    assert [len(tune._groups(model.network, 1024, count, turn)) for count in (1, 64, 256)] == [1, 64, 256]
 
 
 def test_setups_with_other_batches_read_as_much(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
