@@ -8,6 +8,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -141,6 +142,9 @@ def test_killed_anywhere_it_goes_on_and_ends_the_same(
             time.sleep(0.001)
         process.kill()
         process.wait()
+        if (tmp_path / "shards").exists() and not partial.exists():  # too late, on a busy machine: begin anew
+            shutil.rmtree(tmp_path / "shards")
+            continue
         kills += 1
         if not (tmp_path / "shards").exists():
             assert partial.is_dir()
