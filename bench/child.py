@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import cycle
 from typing import Any
 
 from bench.pipe import Array, receive, send
@@ -28,6 +29,12 @@ class Fresh:
     call: Callable[[Any], Any]
     answer: Callable[[Any], Array]
     """of what the call gave"""
+
+
+def by_turns(call: Callable[[Any], Array], pieces: Sequence[Any]) -> Fresh:
+    """A call that has the next piece each time, and the first one again after the last."""
+    turns = cycle(pieces)
+    return Fresh(lambda: nullcontext(next(turns)), call, lambda answer: answer)
 
 
 Job = Callable[..., Call | Fresh]

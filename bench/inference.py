@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 import bertkit
 from bench.forward import LENGTH, PASSES, ROWS, base, flops
 from bench.measure import Bar, Case
-from bench.texts import lengths, queries, text, texts
+from bench.texts import lengths, pieces, queries, text, texts
 from bertkit.weights.find import find
 
 PRODUCTS = (
@@ -31,8 +33,8 @@ ONLY_FP32 = {"sentence-transformers", "transformers", "openvino", "bertkit-openv
 ROUNDS = 4
 """for there are twelve contestants"""
 TEXTS = 2000
-MIXED_ROUNDS = {"base": 2}
-"""of texts of mixed lengths, where a turn takes a minute or more"""
+PIECES = {"minilm": 1, "base": 8}
+"""of those texts, where all at once would take a minute or more: each is a turn, and rounds are as many"""
 FIXED = {"minilm": 4, "base": 1}
 """calls of a turn: a moment says little on a machine that others share"""
 
@@ -44,37 +46,42 @@ def cases(quick: bool) -> Iterable[Case]:
     """MiniLM and, unless `quick`, BERT's base size: mixed lengths, rectangles, one query; and a first answer."""
     for size in ("minilm",) if quick else ("minilm", "base"):
         path = find("minilm") if size == "minilm" else base()
-        yield from _bulk(size, path, 32 if quick else TEXTS, 4 if quick else ROWS, 1 if quick else FIXED[size])
+        yield from _mixed(size, path, 32 if quick else TEXTS)
+        yield from _fixed(size, path, 4 if quick else ROWS, 1 if quick else FIXED[size])
         yield _query(size, path, 1 if quick else PASSES[size])
     yield _startup()
 
 
-def _bulk(size: str, path: Path, count: int, rows: int, calls: int) -> Iterable[Case]:
+def _mixed(size: str, path: Path, count: int) -> Iterable[Case]:
+    given, tokens = texts(count), lengths(count)
+    parts = pieces(given, tokens, PIECES[size]) if PIECES[size] > 1 else [given]
+    for case in _bulk(f"{count:,} texts, {size}", path, parts, tokens):
+        # an answer of hundreds of texts has warmed everything
+        yield replace(case, name=f"mixed-{case.name}", warm=0, rounds=len(parts) if len(parts) > 1 else None)
+
+
+def _fixed(size: str, path: Path, rows: int, calls: int) -> Iterable[Case]:
+    dice = random.Random(2)
+    for case in _bulk(f"{rows}×{LENGTH}, {size}", path, [[text(LENGTH, dice) for _ in range(rows)]], [LENGTH] * rows):
+        yield replace(case, name=f"fixed-{case.name}", calls=calls, bars=_bars(case.peers, EVEN))
+
+
+def _bulk(name: str, path: Path, parts: list[list[str]], tokens: list[int]) -> Iterable[Case]:
+    """Texts to vectors in both precisions, one part in each call."""
     model = bertkit.load(path, engine="torch")
     spec = model.encoder.spec
-    shape = len(spec.order), spec.width, spec.feeds[0].inner
-    dice = random.Random(2)
-    works = {
-        "mixed": (f"{count:,} texts", texts(count), lengths(count)),
-        "fixed": (f"{rows}×{LENGTH}", [text(LENGTH, dice) for _ in range(rows)], [LENGTH] * rows),
-    }
-    for kind, (name, given, tokens) in works.items():
-        truth = model.embed(given)
-        for precision in ("fp32", "int8"):
-            peers = _peers(precision)
-            yield Case(
-                f"{kind}-{precision} {name}, {size}",
-                "vectors",
-                {"model": str(path), "texts": given, "precision": precision},
-                peers,
-                flops(tokens, *shape),
-                calls=1 if kind == "mixed" else calls,
-                warm=0 if kind == "mixed" else 1,  # an answer of thousands of texts has warmed everything
-                bars=_bars(peers, AHEAD if kind == "mixed" else EVEN),
-                truth=truth if precision == "int8" else None,
-                precision=precision,
-                rounds=MIXED_ROUNDS.get(size) if kind == "mixed" else None,
-            )
+    for precision in ("fp32", "int8"):
+        peers = _peers(precision)
+        yield Case(
+            f"{precision} {name}",
+            "vectors",
+            {"model": str(path), "pieces": parts, "precision": precision},
+            peers,
+            flops(tokens, len(spec.order), spec.width, spec.feeds[0].inner) / len(parts),
+            bars=_bars(peers, AHEAD),
+            truth=cache(partial(model.embed, parts[0])) if precision == "int8" else None,
+            precision=precision,
+        )
 
 
 def _query(size: str, path: Path, passes: int) -> Case:

@@ -98,14 +98,15 @@ class Case:
     amount: Amount | None = None
     alone: bool = False
     """whether our own speed is a row as well"""
-    truth: Array | None = None
-    """vectors that answers shall be near: where they are rounded, each in its own way, they need not be the same"""
+    truth: Callable[[], Array] | None = None
+    """tells vectors that answers shall be near: where they are rounded, each in its own way, they need not be the same
+    """
     precision: str = "fp32"
     """of products, and so of the peak they are a share of"""
     warm: int = 1
     """turns before the first round, beside the answer; none where an answer is as good as a turn"""
     rounds: int | None = None
-    """at most so many, where a turn takes minutes"""
+    """in place of the workload's, where turns have pieces of one work"""
 
 
 @dataclass(frozen=True)
@@ -289,8 +290,8 @@ def _other(case: Case, name: str, answers: Mapping[str, Array]) -> str:
     ours, given = answers[OURS], answers[name]
     if case.truth is None:
         return "" if agrees(ours, given) else _told(ours, given)
-    if given.shape != case.truth.shape or not np.isfinite(given).all():
-        return _told(case.truth, given)
+    if given.shape != case.truth().shape or not np.isfinite(given).all():
+        return _told(case.truth(), given)
     return ""  # how near it is stands in its row
 
 
@@ -386,7 +387,7 @@ def _row(
     if reason:
         return Row(case.name, name, bar=bar, versions=versions, reason=reason)
     ratio, spread = ratios(times[OURS], times[name])
-    expected = answers[OURS] if case.truth is None else case.truth
+    expected = answers[OURS] if case.truth is None else case.truth()
     return Row(
         case.name,
         name,
@@ -401,7 +402,7 @@ def _row(
         bar,
         versions,
         amount=case.amount and case.amount._replace(count=case.amount.count / case.items),
-        own_cosine=None if case.truth is None else cosine(case.truth, answers[OURS]),
+        own_cosine=None if case.truth is None else cosine(case.truth(), answers[OURS]),
         precision=case.precision,
     )
 

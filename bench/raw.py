@@ -19,14 +19,14 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
-from bench.child import Call, Job
+from bench.child import Call, Fresh, Job, by_turns
 from bench.elsewhere import elsewhere
 from bench.export import place
 from bench.pipe import Array
 
 BATCH = 32
 SEEN = 1000
-"""texts by which a layout of threads is chosen: with 256, the one that is slower for 2,000 was faster"""
+"""texts by which a layout of threads is chosen: with 256 of 2,000, the one that is slower for all was faster"""
 ENOUGH = 2.0
 """seconds of trying a layout"""
 Hidden = Callable[[Array, Array], Array]
@@ -38,17 +38,16 @@ Built = Callable[[str, str, int, int], Hidden]
 def jobs(build: Built) -> dict[str, Job]:
     """Those of an engine."""
 
-    def vectors(model: str, texts: list[str], precision: str) -> Call:
+    def vectors(model: str, pieces: list[list[str]], precision: str) -> Fresh:
         def seconds(layout: tuple[int, int]) -> float:
             encode = _encode(model, build, precision, *layout)
-            taken = [_seconds(encode, texts[:SEEN])]
+            taken = [_seconds(encode, pieces[0][:SEEN])]
             while sum(taken) < ENOUGH:
-                taken.append(_seconds(encode, texts[:SEEN]))
+                taken.append(_seconds(encode, pieces[0][:SEEN]))
             return min(taken)
 
         # built again: the last one decides for a whole process how many threads OpenMP has
-        encode = _encode(model, build, precision, *min(layouts(), key=seconds))
-        return lambda: encode(texts)
+        return by_turns(_encode(model, build, precision, *min(layouts(), key=seconds)), pieces)
 
     def query(model: str, texts: list[str], precision: str) -> Call:
         encode = _encode(model, build, precision, 1, layouts()[-1][1])

@@ -44,7 +44,8 @@ def run(
     name: str, workload: ModuleType, quick: bool, console: Console, only: str = "", rounds: int | None = None
 ) -> dict[str, Any]:
     """All cases of one workload whose name has `only` in it, as `--json` prints them."""
-    rounds = rounds or (QUICK_ROUNDS if quick else getattr(workload, "ROUNDS", ROUNDS))
+    rounds = rounds or (QUICK_ROUNDS if quick else None)
+    usual = getattr(workload, "ROUNDS", ROUNDS)
     rows: list[Row | Speed | Weight] = []
     peaks = {("fp32", 1): 0.0, ("fp32", THREADS): 0.0, ("int8", THREADS): 0.0}
     loads: list[float] = []
@@ -57,7 +58,7 @@ def run(
                 case = replace(case, bars={})  # small cases are not what a bar was set for
             peaks = _peaks(peaks)
             before = machine.Usage.now()
-            made = _measured(case, peers, rounds, status.update)
+            made = _measured(case, peers, rounds or case.rounds or usual, status.update)
             rows += made
             for row in made:  # at once: a run that is stopped later has told something
                 console.print(str(row), soft_wrap=True, highlight=False, markup=False)
@@ -93,7 +94,7 @@ def _measured(
 ) -> Sequence[Row | Speed | Weight]:
     if isinstance(case, Weighing):
         return weigh(case, peers, min(rounds - 1, WEIGHED), told)
-    return compare(case, peers, min(rounds, case.rounds or rounds), told=told)
+    return compare(case, peers, rounds, told=told)
 
 
 def as_json(row: Row, peak: float) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from statistics import NormalDist
 MEDIAN, LONGEST, SHORTEST = 25, 256, 6
 DEVIATION = 0.85
 """of the logarithm of lengths"""
+NEIGHBOURS = 32
+"""in length, which stay together in a piece: the usual batch"""
 
 _PLAIN = {
     "the": "the a this that every another",
@@ -67,6 +69,23 @@ def texts(count: int, seed: int = 0) -> list[str]:
     """So many texts, of the lengths that `lengths` tells."""
     dice = random.Random(seed)
     return [text(length, dice) for length in lengths(count, seed)]
+
+
+def pieces(texts: list[str], lengths: list[int], count: int) -> list[list[str]]:
+    """A collection in so many pieces whose batches hold no more padding than those of the whole.
+
+    In a part that chance draws neighbours differ more in length. So those of a batch stay together, and each batch,
+    the longest first, goes to the piece that has the fewest tokens. Texts keep their order.
+
+    >>> pieces([f"text {number}" for number in range(96)], list(range(96)), 3)[1][:2]
+    ['text 32', 'text 33']
+    """
+    order = sorted(range(len(texts)), key=lambda place: -lengths[place])
+    parts: list[list[int]] = [[] for _ in range(count)]
+    for first in range(0, len(order), NEIGHBOURS):
+        smallest = min(parts, key=lambda part: sum(lengths[place] for place in part))
+        smallest += order[first : first + NEIGHBOURS]
+    return [[texts[place] for place in sorted(part)] for part in parts]
 
 
 def queries(count: int = QUERIES) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import bertkit
-from bench.child import Call, Fresh, Job, serve
+from bench.child import Call, Fresh, Job, by_turns, serve
 from bench.corpus import rectangle
 from bench.elsewhere import elsewhere
 from bench.export import place
@@ -78,9 +78,8 @@ def query(model: str, texts: list[str]) -> Call:
 def jobs_of(engine: str) -> dict[str, Job]:
     """Vectors by one engine, or by those that were measured to be the fastest (auto)."""
 
-    def vectors(model: str, texts: list[str], precision: str) -> Call:
-        opened = _opened(model, precision, engine)
-        return lambda: opened.embed(texts)
+    def vectors(model: str, pieces: list[list[str]], precision: str) -> Fresh:
+        return by_turns(_opened(model, precision, engine).embed, pieces)
 
     def query(model: str, texts: list[str], precision: str) -> Call:
         opened = _opened(model, precision, engine)

@@ -8,7 +8,7 @@ import fastembed
 import numpy as np
 from fastembed.common.model_description import ModelSource, PoolingType
 
-from bench.child import Call, serve
+from bench.child import Call, Fresh, by_turns, serve
 from bench.export import for_fastembed
 
 LIMIT = 256
@@ -33,9 +33,9 @@ def opened(model: str, precision: str) -> fastembed.TextEmbedding:
     return made
 
 
-def vectors(model: str, texts: list[str], precision: str) -> Call:
+def vectors(model: str, pieces: list[list[str]], precision: str) -> Fresh:
     embedding = opened(model, precision)
-    return lambda: np.stack(list(embedding.embed(texts)))
+    return by_turns(lambda texts: np.stack(list(embedding.embed(texts))), pieces)
 
 
 def query(model: str, texts: list[str], precision: str) -> Call:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import sentence_transformers
 
-from bench.child import Call, Job, serve
+from bench.child import Call, Fresh, Job, by_turns, serve
 from bench.startup import startup
 
 
@@ -20,15 +20,17 @@ class Opener(Protocol):
 def jobs(opener: Opener) -> dict[str, Job]:
     """Those of a SentenceTransformer, however it is opened."""
 
-    def embed(model: str, texts: list[str], precision: str = "fp32") -> Call:
-        opened = opener(model, precision)
-        return lambda: opened.encode(texts)
+    def embed(model: str, texts: list[str]) -> Fresh:
+        return vectors(model, [texts], "fp32")
+
+    def vectors(model: str, pieces: list[list[str]], precision: str) -> Fresh:
+        return by_turns(opener(model, precision).encode, pieces)
 
     def query(model: str, texts: list[str], precision: str = "fp32") -> Call:
         opened = opener(model, precision)
         return lambda: np.stack([opened.encode(text) for text in texts])
 
-    return {"embed": embed, "vectors": embed, "query": query, "queries": query}
+    return {"embed": embed, "vectors": vectors, "query": query, "queries": query}
 
 
 def opened(model: str, precision: str) -> Any:

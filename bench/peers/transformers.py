@@ -17,7 +17,7 @@ from transformers import (  # now, for they bring much with them that is not mem
     ElectraForPreTraining,
 )
 
-from bench.child import Call, Fresh, serve
+from bench.child import Call, Fresh, by_turns, serve
 from bench.measure import weighed
 from bench.pipe import Array
 
@@ -57,9 +57,8 @@ def opened(model: str) -> Callable[[list[str]], Array]:
     return vectors
 
 
-def vectors(model: str, texts: list[str], precision: str) -> Call:
-    made = opened(model)
-    return lambda: made(texts)
+def vectors(model: str, pieces: list[list[str]], precision: str) -> Fresh:
+    return by_turns(opened(model), pieces)
 
 
 def queries(model: str, texts: list[str], precision: str) -> Call:

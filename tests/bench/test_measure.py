@@ -88,10 +88,10 @@ def test_rounded_vectors_are_compared_with_the_truth() -> None:
     turns: list[str] = []
     contestants = {name: Counter(name, turns, [1.0] * 3, factor) for name, factor in (("bertkit", 1.0), ("peer", -1.0))}
     truth = np.cumsum(NUMBERS, axis=-1)
-    asked = case("peer", truth=truth, bars={"peer": Bar(0.5)})
+    asked = case("peer", truth=lambda: truth, bars={"peer": Bar(0.5)})
     (row,) = compare(asked, contestants, rounds=2, pause=0)
     assert (row.own_cosine, row.cosine, row.reached) == (pytest.approx(1), pytest.approx(-1), True)
-    turned = replace(asked, truth=truth[:, ::-1].copy())
+    turned = replace(asked, truth=lambda: truth[:, ::-1].copy())
     assert not compare(turned, contestants | {"bertkit": Counter("bertkit", turns, [1.0] * 3)}, 2, pause=0)[0].reached
 
 

@@ -38,6 +38,13 @@ def test_what_a_call_needs_each_time_is_not_timed(sums: Peer) -> None:
     assert 0 < sums.seconds(2) < 0.1
 
 
+def test_pieces_have_their_turns_and_begin_anew(sums: Peer) -> None:
+    np.testing.assert_array_equal(sums.open("dealt", {}, NUMBERS), np.cumsum(NUMBERS[0]))
+    taken = [sums.seconds(1) for _ in range(6)]
+    assert [seconds > 0.19 for seconds in taken] == [False, True, False, False, True, False]
+    np.testing.assert_array_equal(sums.open("dealt", {}, NUMBERS), np.cumsum(NUMBERS[0]))
+
+
 def test_one_that_raises_says_so_and_lives_on(sums: Peer) -> None:
     with pytest.raises(AbsentError, match=r"^RuntimeError: no adder$"):
         sums.open("failing", {}, NUMBERS)

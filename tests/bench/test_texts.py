@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from itertools import chain
 
 import pytest
 
@@ -43,3 +44,21 @@ def test_queries_are_short_and_all_different(minilm: Tokenizer) -> None:
     asked = texts.queries()
     assert len(set(asked)) == len(asked) == 16
     assert statistics.median(len(ids) for ids in minilm.ids_of_many(asked)) == 11
+
+
+def test_pieces_hold_all_texts_and_no_more_padding_than_the_whole() -> None:
+    whole, lengths = texts.texts(2000), texts.lengths(2000)
+    parts = texts.pieces(whole, lengths, 8)
+    assert sorted(chain(*parts)) == sorted(whole)
+    length = dict(zip(whole, lengths, strict=True))
+    tokens = [sum(map(length.__getitem__, part)) for part in parts]
+    assert max(tokens) < 1.1 * min(tokens)
+    assert sum(padded(part, length) for part in parts) == padded(whole, length)
+    drawn = [whole[place::8] for place in range(8)]
+    assert sum(padded(part, length) for part in drawn) > 1.1 * padded(whole, length)
+
+
+def padded(given: list[str], length: dict[str, int]) -> int:
+    """Tokens of batches of neighbours in length, each as long as its longest."""
+    tokens = sorted((length[text] for text in given), reverse=True)
+    return sum(tokens[first] * len(tokens[first : first + 32]) for first in range(0, len(tokens), 32))
