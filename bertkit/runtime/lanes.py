@@ -42,7 +42,8 @@ class Lanes:
     def groups(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         """Indices of texts, longest first, in groups of about equal numbers of tokens, as many for every lane.
 
-        A text is never cut: a group may be larger by a part of its last text. What fits into one group is one.
+        A text is never cut: a group may be larger by a part of its last text, and the next is then as much smaller, so
+        that no lane waits for others in the end. What fits into one group is one.
 
         >>> list(Lanes(2, tokens=9).groups([3, 9, 4, 2]))
         [[1], [2, 0, 3]]
@@ -50,16 +51,15 @@ class Lanes:
         [[1], [2], [0], [3]]
         """
         total = sum(lengths)
-        rounds = ceil(total / (self.count * self.tokens))
-        share = total if total <= self.tokens else total / (rounds * self.count)
+        count = 1 if total <= self.tokens else ceil(total / (self.count * self.tokens)) * self.count
         group: list[int] = []
-        held = 0
+        held, end = 0, 1  # tokens so far; the part of all, of `count` equal ones, at whose end this group ends
         for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
             group.append(index)
             held += lengths[index]
-            if held >= share:
+            if held * count >= end * total:
                 yield group
-                group, held = [], 0
+                group, end = [], held * count // total + 1
         if group:
             yield group
 
