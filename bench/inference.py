@@ -33,7 +33,7 @@ ONLY_FP32 = {"sentence-transformers", "transformers", "openvino", "bertkit-openv
 ROUNDS = 4
 """for there are twelve contestants"""
 TEXTS = 2000
-PIECES = {"minilm": 1, "base": 8}
+PIECES = {"minilm": 1, "base": 4}
 """of those texts, where all at once would take a minute or more: each is a turn, and rounds are as many"""
 FIXED = {"minilm": 4, "base": 1}
 """calls of a turn: a moment says little on a machine that others share"""
