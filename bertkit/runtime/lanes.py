@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import chain, islice
-from math import ceil
 from threading import Barrier
 from typing import TypeVar
 
@@ -20,6 +19,8 @@ import torch
 from bertkit.batch import Batch
 
 Result = TypeVar("Result")
+LEAST = 4
+"""as many of the smallest groups hold the tokens of a whole one: smaller ones would cost more than they spare"""
 
 
 @dataclass(frozen=True)
@@ -40,28 +41,34 @@ class Lanes:
         return cls(torch.get_num_threads(), 1024) if device.type == "cpu" else cls()
 
     def groups(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Indices of texts, longest first, in groups of about equal numbers of tokens, as many for every lane.
+        """Indices of texts, longest first, in groups of about `tokens` tokens, and of fewer towards the end.
 
-        A text is never cut: a group may be larger by a part of its last text, and the next is then as much smaller, so
-        that no lane waits for others in the end. What fits into one group is one.
+        A lane that is free takes the next group. As no group holds more than a lane's part of what is left, none is
+        still at work for long when the others find nothing more. A text is never cut: a group may be larger by a part
+        of its last text. What fits into one group is one.
 
         >>> list(Lanes(2, tokens=9).groups([3, 9, 4, 2]))
-        [[1], [2, 0, 3]]
+        [[1], [2, 0], [3]]
         >>> list(Lanes(2, tokens=1).groups([3, 9, 4, 2]))
         [[1], [2], [0], [3]]
         """
-        total = sum(lengths)
-        count = 1 if total <= self.tokens else ceil(total / (self.count * self.tokens)) * self.count
+        left = sum(lengths)
+        size = left if left <= self.tokens else self._share(left)
         group: list[int] = []
-        held, end = 0, 1  # tokens so far; the part of all, of `count` equal ones, at whose end this group ends
+        held = 0
         for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
             group.append(index)
             held += lengths[index]
-            if held * count >= end * total:
+            if held >= size:
                 yield group
-                group, end = [], held * count // total + 1
+                left -= held
+                group, held, size = [], 0, self._share(left)
         if group:
             yield group
+
+    def _share(self, left: int) -> float:
+        """Tokens of the next group, where so many are left."""
+        return min(self.tokens, max(left / self.count, self.tokens / LEAST))
 
     def map(self, function: Callable[[Batch], Result], batches: Iterable[Batch]) -> Generator[Result, None, None]:
         """The function of each batch, in order; a single batch has all cores. A few batches are read ahead."""
