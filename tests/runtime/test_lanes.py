@@ -40,9 +40,7 @@ def test_groups_hold_everything_once(lengths: list[int], count: int, tokens: int
     st.sampled_from([512, 1024]),
     st.lists(st.integers(0, 1024), min_size=4, max_size=4),
 )
-def test_lanes_end_together_whenever_they_began(
-    lengths: list[int], count: int, tokens: int, begun: list[int]
-) -> None:
+def test_lanes_end_together_whenever_they_began(lengths: list[int], count: int, tokens: int, begun: list[int]) -> None:
     ends = begun[:count]
     made = list(Lanes(count, tokens).groups(lengths))
     for group in made:
