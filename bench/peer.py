@@ -1,9 +1,10 @@
-"""A contestant as the bench sees it: a process of its own that stays, is asked for an answer, then for times."""
+"""A contestant as the bench sees it: a process of its own that is asked for an answer, then for times."""
 
 from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -126,13 +127,17 @@ class Peer:
             self.close()
             raise AbsentError(f"it sent what is no answer: {error}") from None
         except (EOFError, OSError):
+            ended = self._process
             self.close()
-            raise AbsentError(f"its process ended: {self._last_words()}") from None
+            raise AbsentError(f"its process ended: {self._last_words(ended.returncode)}") from None
         if "error" in answer:
             raise AbsentError(answer["error"])
         return answer, content
 
-    def _last_words(self) -> str:
+    def _last_words(self, code: int) -> str:
+        """What ended it, if that was a signal (SIGKILL: mostly no memory was left), or else what it said last."""
+        if code < 0:
+            return f"killed by {signal.Signals(-code).name}"
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1] if lines else "it said nothing"
 

@@ -49,8 +49,7 @@ def run(
     rows: list[Row | Speed | Weight] = []
     peaks = {("fp32", 1): 0.0, ("fp32", THREADS): 0.0, ("int8", THREADS): 0.0}
     loads: list[float] = []
-    with ExitStack() as stack, console.status(f"{name}: opening") as status:
-        peers = {each: stack.enter_context(closing(peer.Peer(each, THREADS))) for each in peer.names()}
+    with console.status(f"{name}: opening") as status:
         for case in workload.cases(quick):
             if only not in case.name:
                 continue
@@ -58,7 +57,7 @@ def run(
                 case = replace(case, bars={})  # small cases are not what a bar was set for
             peaks = _peaks(peaks)
             before = machine.Usage.now()
-            made = _measured(case, peers, rounds or case.rounds or usual, status.update)
+            made = _measured(case, rounds or case.rounds or usual, status.update)
             rows += made
             for row in made:  # at once: a run that is stopped later has told something
                 console.print(str(row), soft_wrap=True, highlight=False, markup=False)
@@ -89,12 +88,13 @@ def _peaks(before: Mapping[tuple[str, int], float]) -> dict[tuple[str, int], flo
     return {(kind, threads): max(best, machine.peak(threads, kind)) for (kind, threads), best in before.items()}
 
 
-def _measured(
-    case: Case, peers: Mapping[str, peer.Peer], rounds: int, told: Callable[[str], None]
-) -> Sequence[Row | Speed | Weight]:
-    if isinstance(case, Weighing):
-        return weigh(case, peers, min(rounds - 1, WEIGHED), told)
-    return compare(case, peers, rounds, told=told)
+def _measured(case: Case, rounds: int, told: Callable[[str], None]) -> Sequence[Row | Speed | Weight]:
+    """Contestants live for one case: twelve of them with the models of the last one would fill the machine."""
+    with ExitStack() as stack:
+        peers = {name: stack.enter_context(closing(peer.Peer(name, THREADS))) for name in peer.names()}
+        if isinstance(case, Weighing):
+            return weigh(case, peers, min(rounds - 1, WEIGHED), told)
+        return compare(case, peers, rounds, told=told)
 
 
 def as_json(row: Row, peak: float) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -56,6 +57,12 @@ def failing(array: Array) -> Call:
 def ending(array: Array) -> Call:
     print("adder: out of digits", file=sys.stderr, flush=True)
     os._exit(3)
+
+
+def killed(array: Array) -> Call:
+    print("adder: all is well", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
 
 
 def ending_later(array: Array) -> Call:

@@ -56,6 +56,8 @@ def test_one_that_raises_says_so_and_lives_on(sums: Peer) -> None:
 def test_one_that_ends_leaves_its_last_words(sums: Peer) -> None:
     with pytest.raises(AbsentError, match="its process ended: adder: out of digits"):
         sums.open("ending", {}, NUMBERS)
+    with pytest.raises(AbsentError, match="its process ended: killed by SIGKILL"):
+        sums.open("killed", {}, NUMBERS)
 
 
 def test_one_that_hangs_is_given_up(sums: Peer, monkeypatch: pytest.MonkeyPatch) -> None:

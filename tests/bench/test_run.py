@@ -8,17 +8,22 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
 
 import bertkit
 from bench import corpus, forward, machine, measure, peer, pipe, pretrain, prose, run, share, texts
-from bench.measure import Amount, AtMost, Bar, Row, Speed, Weight
+from bench.measure import Amount, AtMost, Bar, Case, Row, Speed, Weight
+from bench.pipe import Array
 from bench.run import as_json, main, speed_as_json, to_markdown, weight_as_json, workloads
 from bertkit.text import Tokenizer
 
@@ -151,6 +156,37 @@ def test_the_work_of_our_processes_is_ours() -> None:
     assert after.ours - before.ours > 0.45
     assert after.all - before.all > 0.45
     assert machine.others(machine.Usage(0, 10, 4), machine.Usage(10, 30, 19)) == 0.5
+
+
+def test_contestants_live_for_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lives: list[str] = []
+
+    class Watched(peer.Peer):
+        def open(self, job: str, arguments: dict[str, Any], array: Array | None = None) -> Array:
+            lives.append(f"{self.name} begins {job}")
+            return super().open(job, arguments, array)
+
+        def close(self) -> None:
+            lives.append(f"{self.name} ends")
+            super().close()
+
+    def cases(quick: bool) -> Iterator[Case]:
+        for job in ("running", "prepared"):
+            yield Case(job, job, {}, ("peer",), 24.0, np.arange(6.0))
+
+    monkeypatch.setattr(peer, "HOME", tmp_path)
+    monkeypatch.setattr(peer, "Peer", Watched)
+    monkeypatch.setattr(peer, "names", lambda: ["bertkit", "peer"])
+    monkeypatch.setattr(peer, "command", lambda name: [sys.executable, "-m", "tests.bench.sums"])
+    monkeypatch.setattr(machine, "peak", lambda threads, kind: 1e11)
+    workload = ModuleType("sums")
+    vars(workload)["cases"] = cases
+    told = run.run("sums", workload, quick=True, console=Console(quiet=True))
+    assert [row["rounds"] for row in told["rows"]] == [2, 2]
+    assert lives == [
+        *("bertkit begins running", "peer begins running", "peer ends", "bertkit ends"),
+        *("bertkit begins prepared", "peer begins prepared", "peer ends", "bertkit ends"),
+    ]
 
 
 def test_an_unknown_workload_is_told_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
