@@ -97,6 +97,7 @@ def _query(size: str, path: Path, passes: int) -> Case:
         calls=passes,
         items=len(asked),
         bars=_bars(peers, EVEN),
+        anew=True,
     )
 
 

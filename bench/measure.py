@@ -1,10 +1,10 @@
 """Cases, rounds and ratios.
 
 In every round each contestant has one turn, and the order is reversed from one round to the next, so that a machine
-which grows slower or faster favours nobody. A peer that takes four times as long as we do in a turn of three seconds or
-more has that one turn, or none where its answer has told as much. A round's ratio is the peer's time over ours. `ratio`
-is their median (above 1 bertkit is ahead), `spread` the range that holds the middle 80 % of them (10th to 90th
-percentile).
+which grows slower or faster favours nobody. Where a case says so, each round has new processes. A peer that takes four
+times as long as we do in a turn of three seconds or more has that one turn, or none where its answer has told as much.
+A round's ratio is the peer's time over ours. `ratio` is their median (above 1 bertkit is ahead), `spread` the range
+that holds the middle 80 % of them (10th to 90th percentile).
 
 Memory is another matter: every measurement has a new process, and the ratio is ours over the peer's (below 1 bertkit is
 ahead).
@@ -107,6 +107,8 @@ class Case:
     """turns before the first round, beside the answer; none where an answer is as good as a turn"""
     rounds: int | None = None
     """in place of the workload's, where turns have pieces of one work"""
+    anew: bool = False
+    """whether every round has new processes: what waits for memory depends on where in it a process came to lie"""
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,10 @@ def compare(
     for name in far:
         times[name].append(contestants[name].answered)
     for number in range(-case.warm, rounds):
+        if case.anew and number > 0:
+            for name in playing:
+                told(f"{case.name}: round {number + 1} of {rounds}, {name} opens")
+                _renew(case, name, contestants, reasons)
         for name in playing if number % 2 else playing[::-1]:
             if name in reasons or name in far or _is_far(times[OURS], times[name]):
                 continue
@@ -274,6 +280,19 @@ def compare(
                 times[name].append(seconds)
     rows = [_row(case, name, contestants[name].versions, answers, times, reasons) for name in case.peers]
     return [*rows, *_alone(case, times[OURS], reasons)]
+
+
+def _renew(case: Case, name: str, contestants: Mapping[str, Contestant], reasons: dict[str, str]) -> None:
+    """A new process in place of a contestant's last one, as warm as that was."""
+    if name in reasons:
+        return
+    contestants[name].close()
+    try:
+        contestants[name].open(case.job, case.arguments, case.array)
+        for _ in range(case.warm):
+            contestants[name].seconds(case.calls)
+    except AbsentError as absent:
+        reasons[name] = str(absent)
 
 
 def _answered(contestants: Mapping[str, Contestant], *names: str) -> list[list[float]]:

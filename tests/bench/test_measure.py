@@ -95,6 +95,23 @@ def test_rounded_vectors_are_compared_with_the_truth() -> None:
     assert not compare(turned, contestants | {"bertkit": Counter("bertkit", turns, [1.0] * 3)}, 2, pause=0)[0].reached
 
 
+def test_rounds_may_have_new_processes() -> None:
+    turns: list[str] = []
+    ours = Counter("bertkit", turns, [9.0, 1.0, 9.0, 1.0])
+    theirs = Counter("slow", turns, [9.0, 2.0, 9.0, 4.0])
+    late = Counter("late", turns, [9.0, 2.0])
+    contestants = {"bertkit": ours, "slow": theirs, "late": late}
+    row, lost = compare(case("slow", "late", anew=True), contestants, rounds=2, pause=0)
+    assert turns == [
+        *("bertkit", "slow", "late"),  # warms up
+        *("late", "slow", "bertkit"),
+        *("bertkit ends", "bertkit", "slow ends", "slow", "late ends", "late"),  # and warms up
+        *("bertkit", "slow"),
+    ]
+    assert row.ratio == 3.0  # of 2 and 4
+    assert (lost.ratio, lost.reason) == (None, "it ran out of time")
+
+
 def test_a_slow_machine_for_some_rounds_changes_no_ratio() -> None:
     noise = np.random.default_rng(0).uniform(1, 5, 20)
     ratio, spread = ratios(noise, 1.5 * noise)
