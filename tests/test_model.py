@@ -68,6 +68,12 @@ def test_options_of_embed(minilm: bertkit.Model) -> None:
     assert minilm.embed([]).shape == (0, 384)
 
 
+@pytest.mark.parametrize("pool", pools.POOLS)
+def test_a_text_alone_has_the_vector_it_has_in_a_list(minilm: bertkit.Model, pool: str) -> None:
+    for text in TEXTS:
+        np.testing.assert_allclose(minilm.embed(text, pool=pool), minilm.embed([text], pool=pool)[0], atol=1e-6)
+
+
 def test_what_is_cut_is_said(minilm: bertkit.Model, caplog: pytest.LogCaptureFixture) -> None:
     minilm.embed(TEXTS)
     assert caplog.messages == ["1 of 7 texts cut to 256 tokens (146 tokens lost)"]

@@ -62,15 +62,9 @@ class Runner:
                 self._built[setup] = watch, engine
         return engine
 
-    def row(self, function: Function, example: Example) -> Rows:
-        """What `function` makes of one example, [1, ...]: as `rows`, with as little around it as there can be.
-
-        The function may not ask the network for anything but hidden states.
-        """
-        engine = self.engine(1)
-        with torch.inference_mode():
-            batch = collate([example], engine.layout).to(self.network.device)
-            return _by_row(function(engine.hidden, batch), batch)
+    def states(self, example: Example) -> Rows:
+        """The last hidden states [L, W] of one example, with as little around them as there can be."""
+        return self.engine(1).states(example)
 
     def rows(self, function: Function, groups: Iterable[list[Example]], count: int) -> Iterator[Rows]:
         """What `function` makes of each of `count` groups, [B, ...], in the order of its examples."""

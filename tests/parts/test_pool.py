@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +21,7 @@ from bertkit.parts.pool import (
     LastToken,
     Max,
     Mean,
+    OneLayer,
     Pool,
     Pooled,
     SqrtMean,
@@ -81,6 +83,14 @@ def test_pools_are_their_formula(pool: Pool, layout: type) -> None:
     got = batch.restore(pool.build(network)(batch))
     assert got.shape[1] == pool.width(256)
     torch.testing.assert_close(got, torch.stack([row(i) for i in range(4)]), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("pool", [pool for pool in POOLS.values() if isinstance(pool, OneLayer)], ids=str)
+def test_the_pool_of_one_sequence_is_that_of_a_batch(pool: OneLayer) -> None:
+    for length in (1, 2, 9):
+        states = torch.randn(1, length, 16)
+        alone = pool.of_one(states[0].numpy())
+        np.testing.assert_allclose(alone[None], pool.reduce([states], Padded.of([length])[0]), rtol=0, atol=1e-6)
 
 
 def test_the_weighted_sum_learns_its_shares() -> None:

@@ -64,6 +64,8 @@ def test_hidden_states_are_those_of_torch(name: str, family: str) -> None:
     for lengths in ((128, 7, 1, 40, 2), (1,), (70,), (5, 5)):
         rows = examples(*lengths, segments=net.spec.encoder.embed.segments)
         assert float((computed(engine, rows) - expected(net, rows)).abs().max()) < 2e-5
+    for row in examples(1, 9, 128, segments=net.spec.encoder.embed.segments):
+        np.testing.assert_allclose(engine.states(row), expected(net, [row])[0].numpy(), rtol=0, atol=2e-5)
 
 
 @cache

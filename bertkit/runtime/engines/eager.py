@@ -28,5 +28,5 @@ class Eager(Engine):
 
     def hidden(self, batch: Batch) -> Tensor:
         with self._network.evaluating():
-            out: Tensor = self._network(batch)
+            out: Tensor = self._network(batch.to(self._network.device))
         return out

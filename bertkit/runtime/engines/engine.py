@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit import packages
-from bertkit.batch import Batch, Packed, Padded
+from bertkit.batch import Array, Batch, Example, Packed, Padded, collate
 from bertkit.errors import BertkitError, unknown
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
@@ -119,6 +119,12 @@ class Engine(ABC):
 
         Called from as many threads at a time as there are workers.
         """
+
+    def states(self, example: Example) -> Array:
+        """The last hidden states [L, W] of one example, in NumPy: around a single query, even torch takes its time."""
+        with torch.inference_mode():
+            states: Array = self.hidden(collate([example], self.layout)).flatten(0, -2).float().cpu().numpy()
+        return states
 
     def _package(self) -> Any:
         return packages.load(self.package)

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from bertkit.batch import Array, Batch, Padded
+from bertkit.batch import Array, Batch, Example, Padded
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
 from bertkit.parts.positions import Learned, Unnumbered
@@ -41,6 +41,13 @@ def arrays(batch: Batch, encoder: Encoder) -> dict[str, Array]:
     mask = np.ones_like(ids) if layout.mask is None else layout.mask.long().numpy()
     given = {"input_ids": ids, "attention_mask": mask}
     return given | ({"token_type_ids": batch.tokens["segments"].numpy()} if encoder.embed.segments > 1 else {})
+
+
+def row(example: Example, encoder: Encoder) -> dict[str, Array]:
+    """One example as the inputs of a graph."""
+    ids = example.tokens["ids"][None]  # [1, L]
+    given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    return given | ({"token_type_ids": example.tokens["segments"][None]} if encoder.embed.segments > 1 else {})
 
 
 class Graph:

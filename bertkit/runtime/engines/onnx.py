@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertkit.batch import Batch
+from bertkit.batch import Array, Batch, Example
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import graph
@@ -39,7 +39,15 @@ class Onnx(Engine):
         return graph.refusal(encoder)
 
     def hidden(self, batch: Batch) -> Tensor:
-        return torch.from_numpy(self._session.run(None, graph.arrays(batch, self._encoder))[0])  # [B, L, W]
+        return torch.from_numpy(self._run(graph.arrays(batch, self._encoder)))
+
+    def states(self, example: Example) -> Array:
+        states: Array = self._run(graph.row(example, self._encoder))[0]  # [L, W]
+        return states
+
+    def _run(self, given: dict[str, Array]) -> Array:
+        states: Array = self._session.run(None, given)[0]  # [B, L, W]
+        return states
 
 
 def _options(library: Any, setup: Setup) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertkit.batch import Batch
+from bertkit.batch import Array, Batch, Example
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import graph
@@ -44,14 +44,20 @@ class OpenVino(Engine):
         return graph.refusal(encoder)
 
     def hidden(self, batch: Batch) -> Tensor:
-        given = graph.arrays(batch, self._encoder)
+        return torch.from_numpy(self._run(graph.arrays(batch, self._encoder)))
+
+    def states(self, example: Example) -> Array:
+        states: Array = self._run(graph.row(example, self._encoder))[0]  # [L, W]
+        return states
+
+    def _run(self, given: dict[str, Array]) -> Array:
         request = self._idle.get()
         try:
             # its own output, copied: what it shares it would still know of when the memory is somebody else's
-            states = request.infer(given, share_inputs=False)[0]  # [B, L, W]
+            states: Array = request.infer(given, share_inputs=False)[0]  # [B, L, W]
         finally:
             self._idle.put(request)
-        return torch.from_numpy(states)
+        return states
 
 
 def core(library: Any) -> Any:
