@@ -31,7 +31,6 @@ from bertkit.errors import BertkitError
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import FP32, Setup
-from bertkit.runtime.excerpt import excerpt
 from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.runner import Hidden, Runner
 from bertkit.runtime.stream import example
@@ -51,7 +50,7 @@ LOOK = 512
 """tokens of a batch when a setup is tried for the first time, one for each core"""
 MOMENT = 0.4
 """seconds in which such batches are read again and again, for the first have to find their memory"""
-SECONDS = 0.4
+SECONDS = 0.8
 """that a turn of setups that are compared takes on a fast engine, about: more batches on a small network"""
 MOST = 64
 """batches of a turn for each core"""
@@ -69,7 +68,7 @@ FAR = 1.5
 """times the fastest: what takes so long when it is tried is not compared in turns"""
 EVEN = 0.95
 """of the fastest's speed is enough for torch, which holds no weights a second time and has nothing to build"""
-FORMAT = 5
+FORMAT = 4
 """of what is remembered; another one is measured anew"""
 
 
@@ -123,15 +122,13 @@ class Measured:
 def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Trial], None] | None = None) -> Measured:
     """Try every engine that takes the network, in every layout of threads, and remember what was found.
 
-    A few layers stand for all. Each is tried for a moment; then those that lead are measured in turns, so that what
-    disturbs one of them disturbs all. Engines that lead stay built meanwhile, and no others, for each holds the weights
-    once more.
+    Each is tried for a moment; then those that lead are measured in turns, so that what disturbs one of them disturbs
+    all. Engines that lead stay built meanwhile, and no others, for each holds the network's weights once more.
     """
     trials: dict[Setup, Trial] = {}
     built: dict[Setup, Runner] = {}
-    few = excerpt(network.spec.encoder)
     for setup, reason in candidates(network, precision):
-        runner = Runner(few, setup, setup)
+        runner = Runner(network, setup, setup)
         trials[setup] = Trial(setup, reason=reason) if reason else _tried(runner)
         built[setup] = runner
         leading = {*_leaders(trials, "single"), *_leaders(trials, "bulk")}
@@ -146,10 +143,7 @@ def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Trial], 
         slowest = max(seconds.values())
         for setup, trial in trials.items():  # what was behind them stays there, whatever the machine did meanwhile
             trials[setup] = replace(trial, **{kind: seconds.get(setup, max(getattr(trial, kind), slowest))})
-    layers = len(network.spec.encoder.order) / len(few.spec.encoder.order)
-    amount = _amount(network) / _amount(few)
-    whole = (replace(one, bulk=one.bulk * layers * amount, single=one.single * layers) for one in trials.values())
-    found = Measured(tuple(whole), _amount(network))
+    found = Measured(tuple(trials.values()), _amount(network))
     _remember(network, precision, found)
     return found
 

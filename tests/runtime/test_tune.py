@@ -14,8 +14,7 @@ import torch
 import bertkit
 from bertkit.batch import Example
 from bertkit.errors import BertkitError
-from bertkit.family import bert
-from bertkit.parts.network import Network, NetworkModule
+from bertkit.parts.network import NetworkModule
 from bertkit.runtime import choose as choosing
 from bertkit.runtime import tune
 from bertkit.runtime.choose import choose
@@ -224,25 +223,6 @@ def test_setups_with_other_batches_read_as_much(model: bertkit.Model, monkeypatc
         setup = Setup("torch", tokens=tokens)
         assert tune._read(Runner(model.network, setup, setup), turn=0) == pytest.approx(2048)
     assert read == [4, 2]
-
-
-def test_a_few_layers_tell_of_all(model: bertkit.Model, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token of one layer takes a microsecond here: what is told is the time of all layers of BERT's base size."""
-
-    def run(runner: Runner, groups: list[list[Example]]) -> float:
-        tokens = sum(len(text) for group in groups for text in group)
-        return 1e-6 * tokens * len(runner.network.spec.encoder.order)
-
-    monkeypatch.setattr(tune, "_run", run)
-    monkeypatch.setattr(tune, "cores", lambda: 2)
-    for name in ("MOMENT", "PAUSE"):
-        monkeypatch.setattr(tune, name, 0.0)
-    with torch.device("meta"):
-        network = Network(bert.encoder("base", 100)).build()
-    found = tune.tune(network)
-    assert found.tokens == 2048  # more than a second of work for two cores
-    for trial in found.trials:
-        assert (trial.bulk, trial.single) == pytest.approx((12e-6 * 2048, 12e-6 * tune.QUERY)), trial
 
 
 def test_a_name_that_is_no_engine_is_told(model: bertkit.Model) -> None:
