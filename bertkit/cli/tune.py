@@ -11,6 +11,7 @@ from bertkit.cli.printing import as_json as to_json
 from bertkit.cli.printing import columns
 
 if TYPE_CHECKING:
+    from bertkit.runtime.engines.engine import Setup
     from bertkit.runtime.tune import Measured, Trial
 
 EXAMPLE = "bertkit tune minilm"
@@ -44,8 +45,8 @@ def run(
     typer.echo(f"many texts: {choice.bulk}\na single one: {choice.single}")
 
 
-def _tell(trial: Trial) -> None:
-    typer.echo(f"bertkit: {trial.setup}: {trial.reason or 'measured'}", err=True)
+def _tell(setup: Setup, reason: str) -> None:
+    typer.echo(f"bertkit: {setup}: {reason or 'takes part'}", err=True)
 
 
 def _row(trial: Trial, tokens: int) -> dict[str, Any]:

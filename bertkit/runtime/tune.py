@@ -31,6 +31,7 @@ from bertkit.errors import BertkitError
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import FP32, Setup
+from bertkit.runtime.excerpt import excerpt, sizes
 from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.runner import Hidden, Runner
 from bertkit.runtime.stream import example
@@ -46,29 +47,23 @@ MEDIAN, DEVIATION, LONGEST = 25, 0.85, 256
 """of the lengths of texts, and of the logarithm of lengths"""
 TEXTS = 2000
 """in the collection that is read in part: so many that batches of like lengths hold little padding"""
-LOOK = 512
-"""tokens of a batch when a setup is tried for the first time, one for each core"""
-MOMENT = 0.4
-"""seconds in which such batches are read again and again, for the first have to find their memory"""
-SECONDS = 0.8
-"""that a turn of setups that are compared takes on a fast engine, about: more batches on a small network"""
-MOST = 64
-"""batches of a turn for each core"""
+SHARE = 1024
+"""tokens that each core reads in a turn; MOST times so many of a small network"""
+SECONDS, MOST = 0.3, 64
+"""that a turn takes on a fast engine, about"""
 PLACES = (0.5, 0.2, 0.8, 0.35, 0.65)
 """of the batches of each turn in that collection: 0 has the longest texts, 1 the shortest"""
 TURNS, FEW = len(PLACES), 3
 """of setups that are compared; FEW where they take long"""
-ENOUGH = 5.0
+ENOUGH = 3.0
 """seconds of comparing after which FEW turns must do"""
-BEHIND = 1.15
-"""times the fastest of a turn: what took so long in two turns, and never less, has no more of them"""
+BEHIND = (1.3, 1.15, 1.05)
+"""times the fastest of a turn: what never took less, in one turn, in two or in more, is not asked again"""
 PAUSE = 0.1
 """seconds before a turn: threads that wait for more to do by spinning have stopped by then"""
-FAR = 1.5
-"""times the fastest: what takes so long when it is tried is not compared in turns"""
 EVEN = 0.95
 """of the fastest's speed is enough for torch, which holds no weights a second time and has nothing to build"""
-FORMAT = 4
+FORMAT = 5
 """of what is remembered; another one is measured anew"""
 
 
@@ -119,30 +114,27 @@ class Measured:
         return Choice.of(fitting) if fitting else None
 
 
-def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Trial], None] | None = None) -> Measured:
+def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Setup, str], None] | None = None) -> Measured:
     """Try every engine that takes the network, in every layout of threads, and remember what was found.
 
-    Each is tried for a moment; then those that lead are measured in turns, so that what disturbs one of them disturbs
-    all. Engines that lead stay built meanwhile, and no others, for each holds the network's weights once more.
+    A few layers stand for all. Setups are measured in turns, so that what disturbs one of them disturbs all, and those
+    that are behind drop out. `tell` hears of each when it was built, and why it cannot be measured, or "".
     """
+    few = excerpt(network.spec.encoder)
     trials: dict[Setup, Trial] = {}
-    built: dict[Setup, Runner] = {}
+    runners: list[Runner] = []
     for setup, reason in candidates(network, precision):
-        runner = Runner(network, setup, setup)
-        trials[setup] = Trial(setup, reason=reason) if reason else _tried(runner)
-        built[setup] = runner
-        leading = {*_leaders(trials, "single"), *_leaders(trials, "bulk")}
-        built = {setup: runner for setup, runner in built.items() if setup in leading}
+        runner = Runner(few, setup, setup)
+        why = reason or _failure(runner)
+        trials[setup] = Trial(setup, reason=why)
+        if not why:
+            runners.append(runner)
         if tell:
-            tell(trials[setup])
-    for kind, work in (("single", _ask), ("bulk", _read)):
-        leaders = _leaders(trials, kind)
-        if len(leaders) < 2:
-            continue  # there is nothing to compare
-        seconds = dict(zip(leaders, _in_turns(work, [built[setup] for setup in leaders]), strict=True))
-        slowest = max(seconds.values())
-        for setup, trial in trials.items():  # what was behind them stays there, whatever the machine did meanwhile
-            trials[setup] = replace(trial, **{kind: seconds.get(setup, max(getattr(trial, kind), slowest))})
+            tell(setup, why)
+    layers, texts = _operations(network) / _operations(few), _amount(network) / _amount(few)
+    singles, bulks = _in_turns(_ask, runners, BEHIND), _in_turns(_read, runners, BEHIND)
+    for runner, single, bulk in zip(runners, singles, bulks, strict=True):
+        trials[runner.bulk] = Trial(runner.bulk, bulk * layers * texts, single * layers)
     found = Measured(tuple(trials.values()), _amount(network))
     _remember(network, precision, found)
     return found
@@ -171,29 +163,15 @@ def cores() -> int:
     return min(machine.cores(), torch.get_num_threads())
 
 
-def _tried(runner: Runner) -> Trial:
-    """One batch on each core, and a few queries."""
+def _failure(runner: Runner) -> str:
+    """Why an engine cannot be measured; "" where it was built, and has found its memory."""
     try:
-        single, look = _ask(runner), _groups(runner.network, LOOK, cores())
-        taken = [_run(runner, look)]
-        while sum(taken) < MOMENT:
-            taken.append(_run(runner, look))
-        return Trial(runner.bulk, min(taken) * _amount(runner.network) / _tokens(look), single)
+        _ask(runner)
+        _read(runner)
     except Exception as error:  # whatever an engine raises, there are others
         log.debug("%s", runner.bulk, exc_info=True)
-        return Trial(runner.bulk, reason=f"{type(error).__name__}: {error}")
-
-
-def _leaders(trials: Mapping[Setup, Trial], kind: str) -> list[Setup]:
-    """Of each engine the setup that is fastest with many texts (bulk) or with one (single), if it is not far behind.
-
-    Layouts of one engine were tried one right after the other, engines seconds apart, in which machines change.
-    """
-    seconds = {setup: float(getattr(trial, kind)) for setup, trial in trials.items() if not trial.reason}
-    fastest: dict[str, Setup] = {}
-    for setup in sorted(seconds, key=lambda setup: seconds[setup]):
-        fastest.setdefault(setup.engine, setup)
-    return [setup for setup in fastest.values() if seconds[setup] <= FAR * min(seconds.values())]
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
@@ -201,14 +179,14 @@ def side_by_side(network: NetworkModule, *setups: Setup) -> list[float]:
     runners = [Runner(network, setup, setup) for setup in setups]
     for runner in runners:
         _ask(runner)  # which builds its engine
-    return _in_turns(_read, runners, math.inf)
+    return _in_turns(_read, runners, (math.inf,))
 
 
-def _in_turns(work: Callable[[Runner, int], float], runners: Sequence[Runner], behind: float = BEHIND) -> list[float]:
+def _in_turns(work: Callable[[Runner, int], float], runners: Sequence[Runner], behind: Sequence[float]) -> list[float]:
     """The seconds that each takes for a turn: times the fastest of a turn, in the middle of its turns.
 
     A moment in which the machine was slow, or its batches long, changes no such number; one that hit a single turn is
-    not in the middle.
+    not in the middle. What was `behind` in each of its turns so far, in the first by more than later, has no more.
     """
     begun = time.perf_counter()
     fastest: list[float] = []  # of each turn, seconds
@@ -219,11 +197,11 @@ def _in_turns(work: Callable[[Runner, int], float], runners: Sequence[Runner], b
         for place in going:
             time.sleep(PAUSE)
             taken[place] = work(runners[place], len(fastest))
+        near = behind[min(len(fastest), len(behind) - 1)]
         fastest.append(min(taken.values()))
         for place, seconds in taken.items():
             times[place].append(seconds / fastest[-1])
-        if len(fastest) > 1:
-            going = [place for place in going if min(times[place]) < behind]
+        going = [place for place in going if min(times[place]) < near]
         if len(going) == 1:
             break
     return [median(turns) * median(fastest) for turns in times]
@@ -236,10 +214,11 @@ def _ask(runner: Runner, turn: int = 0) -> float:
     return min(_run(runner, query) for _ in range(QUERIES))
 
 
-def _read(runner: Runner, turn: int) -> float:
+def _read(runner: Runner, turn: int = 0) -> float:
     """The seconds of texts of mixed lengths, others in every turn: some engines are slower with a new length."""
-    amount, size = _amount(runner.network), runner.bulk.tokens
-    groups = _groups(runner.network, size, max(amount // size, 1), turn)
+    amount = _amount(runner.network)
+    size = min(runner.bulk.tokens, amount // cores())
+    groups = _groups(runner.network, size, amount // size, turn)
     return _run(runner, groups) * amount / _tokens(groups)
 
 
@@ -270,8 +249,8 @@ def _groups(network: NetworkModule, tokens: int, count: int, turn: int = 0) -> l
 
 
 def _amount(network: NetworkModule) -> int:
-    """Tokens of a turn: a batch for each core, or several for a small network."""
-    once = cores() * Setup.tokens
+    """Tokens of a turn: a share for each core, or many for a small network."""
+    once = cores() * SHARE
     return once * min(max(round(SECONDS * 100e9 / (_operations(network) * once)), 1), MOST)
 
 
@@ -281,10 +260,7 @@ def _tokens(groups: Sequence[list[Example]]) -> int:
 
 def _operations(network: NetworkModule) -> float:
     """Of the matrices, for each token."""
-    spec = network.spec.encoder
-    once = 2.0 * sum((value.numel() for value in network.encoder.parameters() if value.dim() == 2), 0)
-    once -= 2.0 * spec.embed.vocabulary * spec.embed.width  # whose table is read, not multiplied
-    return max(once * len(spec.order) / max(len(spec.attentions), len(spec.feeds)), 1.0)  # blocks may be shared
+    return 2.0 * sum(sizes(network.spec.encoder))
 
 
 def _text(network: NetworkModule, length: int) -> Example:

@@ -19,7 +19,7 @@ from bertkit.text import Tokenizer
 @pytest.fixture
 def tiny(tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BERTKIT_CACHE", str(tmp_path / "cache"))
-    for name in ("SECONDS", "MOMENT", "PAUSE"):
+    for name in ("SECONDS", "PAUSE"):
         monkeypatch.setattr(tune, name, 0.0)
     return bertkit.create("bert-tiny", tokenizer, seed=0).save(tmp_path / "tiny")
 

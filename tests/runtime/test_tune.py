@@ -14,7 +14,8 @@ import torch
 import bertkit
 from bertkit.batch import Example
 from bertkit.errors import BertkitError
-from bertkit.parts.network import NetworkModule
+from bertkit.family import bert
+from bertkit.parts.network import Network, NetworkModule
 from bertkit.runtime import choose as choosing
 from bertkit.runtime import tune
 from bertkit.runtime.choose import choose
@@ -64,14 +65,15 @@ def test_no_setup_takes_more_cores_than_there_are(model: bertkit.Model, monkeypa
 def test_what_was_measured_is_remembered_for_every_network_of_the_shape(
     model: bertkit.Model, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("SECONDS", "MOMENT", "PAUSE"):
+    for name in ("SECONDS", "PAUSE"):
         monkeypatch.setattr(tune, name, 0.0)
     assert tune.remembered(model.network) is None
-    heard: list[Trial] = []
-    found = tune.tune(model.network, tell=heard.append)
-    assert [trial.setup for trial in found.trials] == [trial.setup for trial in heard]
-    assert {trial.setup.engine for trial in heard} == set(ENGINES)
-    assert any(trial.setup.engine == "torch" and 0 < trial.single < 60 for trial in heard)
+    heard: list[tuple[Setup, str]] = []
+    found = tune.tune(model.network, tell=lambda setup, reason: heard.append((setup, reason)))
+    assert [(trial.setup, trial.reason) for trial in found.trials] == heard
+    assert {setup.engine for setup, _ in heard} == set(ENGINES)
+    assert all(trial.reason or (0 < trial.single < 60 and 0 < trial.bulk < 60) for trial in found.trials)
+    assert not found.trials[0].reason
     assert tune.remembered(bertkit.create("bert-tiny", tokenizer, seed=1).network) == found
     assert tune.remembered(bertkit.create("bert-mini", tokenizer, seed=1).network) is None
     (kept,) = (tune.home() / "engines").iterdir()
@@ -113,48 +115,35 @@ def test_a_long_list_is_measured_for_once(model: bertkit.Model, monkeypatch: pyt
         assert model.runner.bulk == setup
 
 
-def test_leaders_are_the_fastest_setups_of_engines_that_are_near() -> None:
-    names = ("torch", "onnx", "onnx", "openvino", "openvino")
-    setups = [Setup(name, workers=number) for number, name in enumerate(names, 1)]
-
-    def leaders(*seconds: float) -> list[Setup]:
-        trials = {setup: Trial(setup, taken, 1.0) for setup, taken in zip(setups, seconds, strict=True)}
-        failed = Setup("ctranslate2")
-        return tune._leaders({**trials, failed: Trial(failed, reason="absent")}, "bulk")
-
-    assert leaders(1.4, 1.2, 1.0, 1.3, 1.1) == [setups[2], setups[4], setups[0]]
-    assert leaders(1.49, 1.0, 1.1, 1.51, 2.0) == [setups[1], setups[0]]
-    assert leaders(1.51, 2.0, 1.0, 1.6, 3.0) == [setups[2]]
-    assert tune._leaders({setups[0]: Trial(setups[0], reason="absent")}, "single") == []
-
-
-def test_leaders_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that a disturbed moment had put behind wins; what is far from the fastest stays behind, and unasked."""
-    setups = [Setup("torch"), Setup("onnx"), Setup("openvino"), Setup("ctranslate2")]
-    first = {"torch": (1.0, 1.0), "onnx": (1.3, 1.3), "openvino": (1.2, 1.2), "ctranslate2": (1.6, 2.0)}
-    asked: dict[str, list[tuple[str, int]]] = {"single": [], "bulk": []}
+def test_setups_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layouts of one engine too; what is behind drops out, the sooner the farther it is."""
+    setups = [Setup("torch"), Setup("onnx", workers=1), Setup("onnx", workers=2), Setup("openvino"), Setup("x")]
+    seconds = {setups[0]: 1.8, setups[1]: 1.25, setups[2]: 1.1, setups[3]: 1.2}
+    asked: dict[str, list[tuple[Setup, int]]] = {"single": [], "bulk": []}
 
     def taken(kind: str) -> Callable[[Runner, int], float]:
-        def work(runner: Runner, turn: int) -> float:
-            asked[kind].append((runner.bulk.engine, turn))
-            slow = {"torch": 1.8, "onnx": 1.3 if turn else 1.8, "openvino": 1.2}  # as the machine is meanwhile
-            return slow[runner.bulk.engine]
+        def work(runner: Runner, turn: int = 0) -> float:
+            asked[kind].append((runner.bulk, turn))
+            slow = 1.5 if runner.bulk == setups[2] and not turn else 1.0  # a moment in which the machine was
+            return seconds[runner.bulk] * slow
 
         return work
 
-    monkeypatch.setattr(tune, "candidates", lambda network, precision: [(setup, "") for setup in setups])
-    monkeypatch.setattr(tune, "_tried", lambda runner: Trial(runner.bulk, *first[runner.bulk.engine]))
+    monkeypatch.setattr(tune, "candidates", lambda network, precision: [(one, "") for one in setups[:4]])
     monkeypatch.setattr(tune, "PAUSE", 0.0)
+    monkeypatch.setattr(tune, "BEHIND", (1.45, 1.15, 1.05))
     monkeypatch.setattr(tune, "_ask", taken("single"))
     monkeypatch.setattr(tune, "_read", taken("bulk"))
-    one, two, three, four = tune.tune(model.network).trials
-    both = [(engine, turn) for turn in range(2, tune.TURNS) for engine in ("openvino", "onnx")]
-    all_three = [(engine, turn) for turn in range(2) for engine in ("torch", "openvino", "onnx")]
-    assert asked == dict.fromkeys(asked, all_three + both)  # twice behind, and asked no more
-    for kind, last in (("single", 2.0), ("bulk", 1.8)):
-        found = [getattr(trial, kind) for trial in (one, two, three, four)]
-        assert found == pytest.approx([1.8, 1.3, 1.2, last])
-    assert tune.remembered(model.network).choice() == Choice(setups[2], setups[2])  # type: ignore[union-attr]
+    found = tune.tune(model.network)
+    for order in asked.values():
+        assert order[:4] == [(one, 0) for one in setups[:4]]  # which builds them
+        assert order[4:8] == [(one, 0) for one in setups[:4]]
+        assert order[8:11] == [(one, 1) for one in setups[1:4]]  # torch was far behind at once
+        assert order[11:14] == [(one, 2) for one in setups[1:4]]
+        assert order[14:] == [(one, turn) for turn in range(3, tune.TURNS) for one in setups[1:4]]
+    for trial in found.trials:
+        assert (trial.single, trial.bulk) == pytest.approx((seconds[trial.setup],) * 2, rel=0.15)
+    assert found.choice() == Choice(setups[2], setups[2])
 
 
 def test_neither_a_slow_moment_nor_a_disturbed_turn_decides(
@@ -163,7 +152,7 @@ def test_neither_a_slow_moment_nor_a_disturbed_turn_decides(
     monkeypatch.setattr(tune, "PAUSE", 0.0)
     runners = [Runner.of_torch(model.network), Runner.of_torch(model.network)]
     seconds = {0: [1.0, 2.0, 1.0, 9.0, 1.0], 1: [1.5, 3.0, 1.5, 1.5, 1.5]}  # of both; then of the first alone
-    found = tune._in_turns(lambda runner, turn: seconds[runners.index(runner)][turn], runners, math.inf)
+    found = tune._in_turns(lambda runner, turn: seconds[runners.index(runner)][turn], runners, (math.inf,))
     assert found == pytest.approx([1.0, 1.5])
 
 
@@ -176,7 +165,7 @@ def test_turns_that_take_long_are_few(monkeypatch: pytest.MonkeyPatch, model: be
         asked.append(turn)
         return 1.0
 
-    assert tune._in_turns(work, [Runner.of_torch(model.network)] * 2) == [1.0, 1.0]
+    assert tune._in_turns(work, [Runner.of_torch(model.network)] * 2, tune.BEHIND) == [1.0, 1.0]
     assert asked == [turn for turn in range(tune.FEW) for _ in range(2)]
 
 
@@ -225,6 +214,24 @@ def test_setups_with_other_batches_read_as_much(model: bertkit.Model, monkeypatc
     assert read == [4, 2]
 
 
+def test_a_few_layers_tell_of_all(model: bertkit.Model, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token of one layer takes a microsecond here: what is told is the time of all layers of BERT's base size."""
+
+    def run(runner: Runner, groups: list[list[Example]]) -> float:
+        tokens = sum(len(text) for group in groups for text in group)
+        return 1e-6 * tokens * len(runner.network.spec.encoder.order)
+
+    monkeypatch.setattr(tune, "_run", run)
+    monkeypatch.setattr(tune, "cores", lambda: 2)
+    monkeypatch.setattr(tune, "PAUSE", 0.0)
+    with torch.device("meta"):
+        network = Network(bert.encoder("base", 100)).build()
+    found = tune.tune(network)
+    assert found.tokens == 2048  # more than a second of work for two cores
+    for trial in found.trials:
+        assert (trial.bulk, trial.single) == pytest.approx((12e-6 * 2048, 12e-6 * tune.QUERY)), trial
+
+
 def test_a_name_that_is_no_engine_is_told(model: bertkit.Model) -> None:
     with pytest.raises(BertkitError, match="unknown engine 'toch': did you mean 'torch'"):
         model.use("toch")
@@ -234,7 +241,7 @@ def test_an_engine_that_fails_is_a_row_with_its_reason(model: bertkit.Model, mon
     def fails(self: object, *given: object) -> None:
         raise RuntimeError("no such instruction")
 
-    for name in ("SECONDS", "MOMENT", "PAUSE"):
+    for name in ("SECONDS", "PAUSE"):
         monkeypatch.setattr(tune, name, 0.0)
     monkeypatch.setattr(ENGINES["ctranslate2"], "__init__", fails)
     monkeypatch.setattr(ENGINES["ctranslate2"], "absence", lambda: "")
