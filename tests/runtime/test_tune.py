@@ -54,6 +54,16 @@ def test_engines_with_weights_of_their_own_have_to_be_faster_than_torch() -> Non
     assert (bulk(1.04), bulk(1.06)) == (torch, other)
 
 
+def test_many_texts_have_a_batch_on_each_core_unless_sharing_is_clearly_faster() -> None:
+    apart, shared = Setup("openvino", workers=2), Setup("openvino", threads=2)
+
+    def chosen(seconds: float) -> Choice:
+        return Choice.of([Trial(apart, 1.0, 1.0), Trial(shared, seconds, seconds)])
+
+    assert chosen(0.92) == Choice(shared, apart)  # a query has all cores, and no neighbours
+    assert chosen(0.9) == Choice(shared, shared)
+
+
 def test_no_setup_takes_more_cores_than_there_are(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     for cores in (1, 2, 3, 8):
         monkeypatch.setattr(tune, "cores", lambda cores=cores: cores)
