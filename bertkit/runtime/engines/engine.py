@@ -68,8 +68,8 @@ class Engine(ABC):
     """whether it holds weights of its own, which are as they were when it was built"""
     layout: ClassVar[type[Padded] | type[Packed]] = Padded
     """how it wants its batches"""
-    tokens: ClassVar[int] = Setup.tokens
-    """how large it wants them, about"""
+    tokens: ClassVar[dict[str, int]] = dict.fromkeys(PRECISIONS, Setup.tokens)
+    """how large it wants them in a precision, about"""
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         self.require(network.spec.encoder, setup.precision)
@@ -85,7 +85,7 @@ class Engine(ABC):
     @classmethod
     def arranged(cls, precision: str, workers: int, threads: int) -> Setup:
         """The setup with batches of the size it wants."""
-        return Setup(cls.name, precision, workers, threads, cls.tokens)
+        return Setup(cls.name, precision, workers, threads, cls.tokens[precision])
 
     @classmethod
     def require(cls, encoder: Encoder, precision: str) -> None:

@@ -27,6 +27,7 @@ class OpenVino(Engine):
 
     name, package, besides = "openvino", "openvino", ("onnx",)
     precisions = (FP32,)
+    tokens = Engine.tokens | {FP32: 512}  # base size takes a tenth less time than with twice as many
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
