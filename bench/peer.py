@@ -146,5 +146,6 @@ def _environment(threads: int) -> dict[str, str]:
     """The same for all: so many threads, no hub, no telemetry, nothing of the caller's Python."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"))
-    offline = dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"), "1")
+    silent = ("HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY", "DO_NOT_TRACK")
+    offline = dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", *silent), "1")
     return kept | dict.fromkeys(counts, str(threads)) | offline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import Any
 
 REPORTERS = {"openvino": "openvino_telemetry"}
 """packages that send a report when they are imported -> the one that sends it, without which they do not"""
+REFUSALS = {"onnxruntime": "ORT_DISABLE_TELEMETRY"}
+"""packages that number the machine when they are imported and report what they run -> the variable that forbids it"""
 
 
 def load(name: str) -> Any:
@@ -18,6 +21,8 @@ def load(name: str) -> Any:
     >>> load("json").loads("[1]")
     [1]
     """
+    if name in REFUSALS:
+        os.environ.setdefault(REFUSALS[name], "1")
     if name in REPORTERS and name not in sys.modules:
         with _hidden(REPORTERS[name]):
             return importlib.import_module(name)
