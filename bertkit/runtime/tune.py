@@ -47,9 +47,10 @@ MEDIAN, DEVIATION, LONGEST = 25, 0.85, 256
 """of the lengths of texts, and of the logarithm of lengths"""
 TEXTS = 2000
 """in the collection that is read in part: so many that batches of like lengths hold little padding"""
-SHARE = 1024
-"""tokens that each core reads in a turn; MOST times so many of a small network"""
-SECONDS, MOST = 0.3, 64
+SHARE = 4096
+"""tokens that each core reads in a turn, some batches: one alone tells how a core begins, and torch begins slower than
+it goes on; MOST times so many of a small network"""
+SECONDS, MOST = 0.3, 16
 """that a turn takes on a fast engine, about"""
 PLACES = (0.5, 0.2, 0.8, 0.35, 0.65)
 """of the batches of each turn in that collection: 0 has the longest texts, 1 the shortest"""
@@ -59,6 +60,8 @@ ENOUGH = 3.0
 """seconds of comparing after which FEW turns must do"""
 BEHIND = (1.3, 1.15, 1.05)
 """times the fastest of a turn: what never took less, in one turn, in two or in more, is not asked again"""
+READ_BEHIND = (1.1, 1.05)
+"""the same for many texts, whose turns are longer and differ less"""
 PAUSE = 0.1
 """seconds before a turn: threads that wait for more to do by spinning have stopped by then"""
 NEAR = 1.3
@@ -142,7 +145,7 @@ def tune(network: NetworkModule, precision: str = FP32, tell: Callable[[Setup, s
         if tell:
             tell(setup, why)
     layers, texts = _operations(network) / _operations(few), _amount(network) / _amount(few)
-    bulks = [taken * layers * texts for taken in _in_turns(_read, runners, BEHIND)]
+    bulks = [taken * layers * texts for taken in _in_turns(_read, runners, READ_BEHIND)]
     singles = [taken * layers for taken in _in_turns(_ask, runners, BEHIND)]
     if layers > 1:
         singles = _with_all_layers(network, runners, singles)
@@ -180,7 +183,7 @@ def _failure(runner: Runner) -> str:
     """Why an engine cannot be measured; "" where it was built, and has found its memory."""
     try:
         _ask(runner)
-        _read(runner)
+        _run(runner, _groups(runner.network, min(runner.bulk.tokens, SHARE), cores()))
     except Exception as error:  # whatever an engine raises, there are others
         log.debug("%s", runner.bulk, exc_info=True)
         return f"{type(error).__name__}: {error}"

@@ -142,16 +142,19 @@ def test_setups_are_measured_in_turns(model: bertkit.Model, monkeypatch: pytest.
 
     monkeypatch.setattr(tune, "candidates", lambda network, precision: [(one, "") for one in setups[:4]])
     monkeypatch.setattr(tune, "PAUSE", 0.0)
-    monkeypatch.setattr(tune, "BEHIND", (1.45, 1.15, 1.05))
+    for name in ("BEHIND", "READ_BEHIND"):
+        monkeypatch.setattr(tune, name, (1.45, 1.15, 1.05))
     monkeypatch.setattr(tune, "_ask", taken("single"))
     monkeypatch.setattr(tune, "_read", taken("bulk"))
+    monkeypatch.setattr(tune, "_run", lambda runner, groups: 0.0)
     found = tune.tune(model.network)
+    built, asked["single"] = asked["single"][:4], asked["single"][4:]
+    assert built == [(one, 0) for one in setups[:4]]
     for order in asked.values():
-        assert order[:4] == [(one, 0) for one in setups[:4]]  # which builds them
-        assert order[4:8] == [(one, 0) for one in setups[:4]]
-        assert order[8:11] == [(one, 1) for one in setups[1:4]]  # torch was far behind at once
-        assert order[11:14] == [(one, 2) for one in setups[1:4]]
-        assert order[14:] == [(one, turn) for turn in range(3, tune.TURNS) for one in setups[1:4]]
+        assert order[:4] == [(one, 0) for one in setups[:4]]
+        assert order[4:7] == [(one, 1) for one in setups[1:4]]  # torch was far behind at once
+        assert order[7:10] == [(one, 2) for one in setups[1:4]]
+        assert order[10:] == [(one, turn) for turn in range(3, tune.TURNS) for one in setups[1:4]]
     for trial in found.trials:
         assert (trial.single, trial.bulk) == pytest.approx((seconds[trial.setup],) * 2, rel=0.15)
     assert found.choice() == Choice(setups[2], setups[2])
@@ -199,9 +202,9 @@ def test_batches_that_are_read_are_those_of_a_large_collection(
         assert len(lengths) == cores * tune.TURNS  # others in every turn
     monkeypatch.setattr(tune, "cores", lambda: cores)
     monkeypatch.setattr(tune, "SECONDS", 0.0)
-    assert tune._amount(model.network) == 1024 * cores
+    assert tune._amount(model.network) == tune.SHARE * cores
     monkeypatch.setattr(tune, "SECONDS", 1e9)
-    assert tune._amount(model.network) == 1024 * cores * tune.MOST
+    assert tune._amount(model.network) == tune.SHARE * cores * tune.MOST
 
 
 @pytest.mark.parametrize("turn", range(tune.TURNS))
@@ -221,8 +224,8 @@ def test_setups_with_other_batches_read_as_much(model: bertkit.Model, monkeypatc
     monkeypatch.setattr(tune, "SECONDS", 0.0)
     for tokens in (512, 1024):
         setup = Setup("torch", tokens=tokens)
-        assert tune._read(Runner(model.network, setup, setup), turn=0) == pytest.approx(2048)
-    assert read == [4, 2]
+        assert tune._read(Runner(model.network, setup, setup), turn=0) == pytest.approx(2 * tune.SHARE)
+    assert read == [2 * tune.SHARE // 512, 2 * tune.SHARE // 1024]
 
 
 def test_a_few_layers_tell_of_all(model: bertkit.Model, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,9 +245,9 @@ def test_a_few_layers_tell_of_all(model: bertkit.Model, tokenizer: Tokenizer, mo
     with torch.device("meta"):
         network = Network(bert.encoder("base", 100)).build()
     found = tune.tune(network)
-    assert found.tokens == 2048  # more than a second of work for two cores
+    assert found.tokens == 2 * tune.SHARE  # more than a second of work for two cores
     for trial in found.trials:
-        assert trial.bulk == pytest.approx(12e-6 * 2048), trial
+        assert trial.bulk == pytest.approx(12e-6 * 2 * tune.SHARE), trial
         assert trial.single >= 12e-4, trial
 
 
