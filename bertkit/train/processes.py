@@ -7,6 +7,7 @@ CPUs and nccl on GPUs.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -15,7 +16,7 @@ from typing import NamedTuple
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -68,6 +69,17 @@ def joined() -> Iterator[Member]:
         yield Member(distributed.get_rank(), distributed.get_world_size(), device)
     finally:
         distributed.destroy_process_group()
+        _let_go()
+
+
+def _let_go() -> None:
+    """End the group's threads: one that drops a tensor when Python is ending takes the process with it (SIGABRT).
+
+    The last who holds the group ends them. Networks in parts do, and meshes, which stay in torch's caches for ever.
+    """
+    for mesh in [each for each in gc.get_objects() if isinstance(each, DeviceMesh)]:
+        getattr(mesh, "_pg_registry", {}).clear()
+    gc.collect()
 
 
 def shard(learner: Learner, member: Member) -> None:
