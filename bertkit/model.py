@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy as np
 import torch
@@ -51,6 +51,9 @@ ENDLESS = 2**24
 """tokens of a text where a model has no longest"""
 SHORTEST = np.float32(1e-12)
 """vectors are taken to be at least as long when they are scaled"""
+
+ELSEWHERE = {"encode": "embed", "encode_query": "embed", "encode_document": "embed", "unmask": "fill"}
+"""verbs of other libraries -> ours"""
 
 log = logging.getLogger("bertkit")
 Kind = TypeVar("Kind", bound=Head)
@@ -130,6 +133,13 @@ class Model:
             f"Model({self.config['model_type']}, {len(spec.encoder.order)} layers, {spec.encoder.width} wide, "
             f"heads: {heads})"
         )
+
+    if not TYPE_CHECKING:  # whose reader knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ELSEWHERE:
+                raise AttributeError(f"Model has no {name!r}: here it is {ELSEWHERE[name]!r}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def pool(self) -> Pool:

@@ -58,6 +58,14 @@ def test_a_saved_model_makes_the_same_vectors_everywhere(minilm: bertkit.Model, 
     assert np.abs(SentenceTransformer(str(tmp_path / "copy"), device="cpu").encode(TEXTS) - vectors).max() <= 1e-5
 
 
+def test_verbs_of_other_libraries_lead_to_ours(minilm: bertkit.Model) -> None:
+    with pytest.raises(AttributeError, match="Model has no 'encode': here it is 'embed'"):
+        minilm.encode("a cat")
+    with pytest.raises(AttributeError, match="'Model' object has no attribute 'embd'") as raised:
+        minilm.embd("a cat")
+    assert (raised.value.name, raised.value.obj) == ("embd", minilm)  # by which Python finds what was meant
+
+
 def test_options_of_embed(minilm: bertkit.Model) -> None:
     plain = minilm.embed(TEXTS[:3], normalize=False)
     unit = minilm.embed(TEXTS[:3], normalize=True)
