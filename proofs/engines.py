@@ -18,7 +18,14 @@ CLAIM = (
     "hidden states of every engine are those of torch for every family it takes, batches of one to four sequences of "
     "1 to 512 tokens: within 1e-4, cosine at least 0.9999"
 )
-COVERS = ("bertkit/runtime", "bertkit/parts", "bertkit/family", "bertkit/batch.py", "tests/runtime/networks.py")
+COVERS = (
+    "bertkit/runtime/engines",
+    "bertkit/runtime/lanes.py",
+    "bertkit/parts",
+    "bertkit/family",
+    "bertkit/batch.py",
+    "tests/runtime/networks.py",
+)
 
 CASES = 150
 """batches for each engine and family"""

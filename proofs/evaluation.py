@@ -10,10 +10,10 @@ from pathlib import Path
 
 import bertkit
 from bertkit.tasks.finetuned import Finetuned
-from proofs.memory import WORDS, line, peak
+from proofs.memory import RUNTIME, WORDS, line, peak
 
 CLAIM = "`bertkit evaluate` and `bertkit predict` of 500,000 rows need no more memory than of 25,000"
-COVERS = ("bertkit/runtime", "bertkit/tasks", "bertkit/evaluate", "bertkit/cli", "bertkit/model.py")
+COVERS = (*RUNTIME, "bertkit/tasks", "bertkit/evaluate", "bertkit/cli", "bertkit/model.py")
 
 FEW, MANY = 25_000, 500_000
 ALLOWED = 1.1
