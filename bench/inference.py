@@ -27,8 +27,8 @@ PRODUCTS = (
 )
 """fastembed after the one whose graph it reads"""
 RAW = ("ctranslate2", "onnxruntime", "openvino")
-ENGINES = ("bertkit-ctranslate2", "bertkit-onnx", "bertkit-openvino", "bertkit-torch")
-ONLY_FP32 = {"sentence-transformers", "transformers", "openvino", "bertkit-openvino", "bertkit-torch"}
+ENGINES = ("bertkit-ctranslate2", "bertkit-onednn", "bertkit-onnx", "bertkit-openvino", "bertkit-torch")
+ONLY_FP32 = {"sentence-transformers", "transformers", "openvino", "bertkit-onednn", "bertkit-openvino", "bertkit-torch"}
 
 ROUNDS = 4
 """for there are twelve contestants"""

@@ -183,11 +183,11 @@ class Model:
     def use(self, engine: str = AUTO, precision: str | None = None, batch_invariant: bool = False) -> Model:
         """Choose what computes for `embed`, `tag`, `answer` and fine-tuned answers; returns the model.
 
-        `engine` is torch, ctranslate2, onnx or openvino, each as fast as it was measured to be, or auto: what `bertkit
-        tune` found to be fastest for such a network on this machine, torch where nothing was measured, until there is
-        a list of some hundred thousand characters to read, for which it is measured. `precision` is
-        fp32 or int8, if not given the model's own: int8 where `bertkit quantize` made it. With `batch_invariant` the
-        vector of a text does not depend on its neighbours, to the bit: each is computed alone.
+        `engine` is torch, onednn, ctranslate2, onnx or openvino, each as fast as it was measured to be, or auto: what
+        `bertkit tune` found to be fastest for such a network on this machine, torch where nothing was measured, until
+        there is a list of some hundred thousand characters to read, for which it is measured. `precision` is fp32 or
+        int8, if not given the model's own: int8 where `bertkit quantize` made it. With `batch_invariant` the vector of
+        a text does not depend on its neighbours, to the bit: each is computed alone.
 
         >>> import bertkit
         >>> bertkit.load("minilm").use("torch", batch_invariant=True).embed("a cat").shape

@@ -14,7 +14,7 @@ Engine = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="What computes: torch, ctranslate2, onnx, openvino, or auto, the fastest of them here; see bertkit tune.",
+        help="What computes: torch, onednn, ctranslate2, onnx, openvino, or auto, the fastest here; see bertkit tune.",
     ),
 ]
 BatchInvariant = Annotated[

@@ -71,7 +71,7 @@ EVEN = 0.95
 SHARED = 1.1
 """times as long count many texts where cores share a batch: the one that is disturbed keeps the others waiting, in a
 long run more than in the moments that are measured"""
-FORMAT = 5
+FORMAT = 6
 """of what is remembered; another one is measured anew"""
 
 
@@ -169,8 +169,8 @@ def candidates(network: NetworkModule, precision: str = FP32) -> Iterator[tuple[
 def _layouts(name: str, precision: str) -> Iterator[Setup]:
     """The ways to share the cores among batches, none of which takes more than there are."""
     for threads in sorted({1, 2, cores()} & set(range(1, cores() + 1))):
-        if name == "torch" and threads > 1:
-            continue  # its lanes have a core each, and all of them where a batch comes alone
+        if threads > 1 and not ENGINES[name].divides:
+            continue
         yield ENGINES[name].arranged(precision, max(cores() // threads, 1), threads)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -21,7 +22,7 @@ from torch import Tensor
 
 import bertkit
 from bertkit import machine, packages
-from bertkit.batch import Example
+from bertkit.batch import Example, Packed, collate
 from bertkit.errors import BertkitError
 from bertkit.family import bert
 from bertkit.parts.attention import Attention
@@ -38,6 +39,8 @@ from bertkit.weights import int8
 from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, VOCABULARY, computed, examples, expected, network
 
 OTHERS = sorted(set(ENGINES) - {"torch"})
+LIBRARIES = [name for name in OTHERS if ENGINES[name].package != "torch"]
+"""engines that are somebody else's"""
 SENTENCES = [
     "The ferry was late again, so we walked along the harbour.",
     "A queue of gulls waited by the fish stall.",
@@ -109,6 +112,25 @@ def test_weights_are_left_alone(name: str) -> None:
     for precision in ENGINES[name].precisions:
         computed(built(name, net, precision=precision), examples(4, 9))
     assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
+
+
+def test_onednn_has_matrices_of_its_own_and_no_other_weights() -> None:
+    net = network(SMALL).requires_grad_(True).train()
+    engine = built("onednn", net)
+    own = {each.data_ptr() for each in engine._encoder.parameters()}
+    matrices = [part for part in net.encoder.modules() if isinstance(part, torch.nn.Linear)]
+    others = {each.data_ptr() for each in net.encoder.parameters()} - {part.weight.data_ptr() for part in matrices}
+    assert own == others
+    made = engine.hidden(collate(examples(9, 4), Packed))
+    assert not made.requires_grad
+    assert all(part.training for part in net.modules())
+
+
+def test_onednn_computes_in_32_bits_whatever_the_weights_have() -> None:
+    net = network(SMALL).to(torch.bfloat16)
+    wide, rows = deepcopy(net).float(), examples(9, 4)
+    assert float((computed(built("onednn", net), rows) - expected(wide, rows)).abs().max()) < 2e-5
+    assert net.encoder.embed.tokens.weight.dtype == torch.bfloat16
 
 
 # whole numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,7 +229,7 @@ class Elsewhere(Placing):
     """Positions that no engine knows."""
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", LIBRARIES)
 def test_unknown_positions_are_refused(name: str) -> None:
     assert ENGINES[name].refusal(replace(SMALL, place=Elsewhere())) == "it does not know its positions"
     assert ENGINES[name].refusal(SMALL) == ""
@@ -276,7 +298,7 @@ def test_matrices_that_are_not_there_cannot_be_kept() -> None:
 
 @pytest.mark.parametrize(
     ("name", "missing"),
-    [(name, package) for name in OTHERS for package in (ENGINES[name].package, *ENGINES[name].besides)],
+    [(name, package) for name in LIBRARIES for package in (ENGINES[name].package, *ENGINES[name].besides)],
 )
 def test_what_is_not_installed_is_named(name: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(package: str) -> Any:

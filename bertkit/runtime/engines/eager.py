@@ -17,6 +17,7 @@ class Eager(Engine):
     precisions = (FP32,)
     copies = False
     layout = Packed
+    divides = False
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)

@@ -66,6 +66,8 @@ class Engine(ABC):
     """whether some matrices of an int8 network can stay in fp32"""
     copies: ClassVar[bool] = True
     """whether it holds weights of its own, which are as they were when it was built"""
+    divides: ClassVar[bool] = True
+    """whether each of several workers can have several cores; torch's have one, and all of them for a batch alone"""
     layout: ClassVar[type[Padded] | type[Packed]] = Padded
     """how it wants its batches"""
     tokens: ClassVar[dict[str, int]] = dict.fromkeys(PRECISIONS, Setup.tokens)
