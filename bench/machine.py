@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from bertkit.machine import processor
+from bertkit.runtime.engines.onednn import OneDnn, PackedLinear
 
 SIDE = 1024
 """rows and columns of the matrices that measure the peak: large enough to hide the start, small enough for the cache"""
@@ -31,23 +32,34 @@ def description(threads: int) -> dict[str, str | int]:
 
 
 def peak(threads: int, precision: str = "fp32", seconds: float = 0.4) -> float:
-    """The most operations per second that torch's product of matrices reaches within some time."""
+    """The most operations per second that any of torch's products of matrices reaches within some time."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        product, best = _PRODUCTS[precision](), float("inf")
+        products, best = [made() for made in _PRODUCTS[precision]], float("inf")
         end = time.perf_counter() + seconds
-        while (begun := time.perf_counter()) < end:
-            product()
-            best = min(best, time.perf_counter() - begun)
+        while time.perf_counter() < end:
+            for product in products:
+                begun = time.perf_counter()
+                product()
+                best = min(best, time.perf_counter() - begun)
     finally:
         torch.set_num_threads(before)
     return 2 * SIDE**3 / best
 
 
 def _floats() -> Callable[[], object]:
+    """By the library that torch was built with: on x86 mostly MKL."""
     one, other, out = torch.rand(SIDE, SIDE), torch.rand(SIDE, SIDE), torch.empty(SIDE, SIDE)
     return lambda: torch.mm(one, other, out=out)
+
+
+def _packed() -> Callable[[], object]:
+    """By oneDNN, of a matrix that was packed before."""
+    if OneDnn.absence():
+        return _floats()
+    one, linear = torch.rand(SIDE, SIDE), PackedLinear(torch.nn.Linear(SIDE, SIDE).requires_grad_(False))
+    return lambda: linear(one)
 
 
 def _integers() -> Callable[[], object]:
@@ -59,7 +71,7 @@ def _integers() -> Callable[[], object]:
     return lambda: torch.ops.quantized.linear(one, packed, 1.0, 0)
 
 
-_PRODUCTS = {"fp32": _floats, "int8": _integers}
+_PRODUCTS = {"fp32": (_floats, _packed), "int8": (_integers,)}
 
 
 @dataclass(frozen=True)
