@@ -18,7 +18,7 @@ from bertkit.errors import BertkitError, about
 from bertkit.export.ending import Ending, Output, Vectors
 from bertkit.model import Model
 from bertkit.runtime.engines.engine import Engine
-from bertkit.runtime.lanes import Lanes
+from bertkit.runtime.lanes import CHEAP, Lanes
 from bertkit.runtime.runner import Runner
 from bertkit.runtime.stream import Given, checked, example
 from bertkit.text import Tokenizer
@@ -111,7 +111,7 @@ class Speaker(ABC):
 
     def _answers(self, examples: Sequence[Example]) -> list[dict[str, Array]]:
         out: list[dict[str, Array]] = [{}] * len(examples)
-        for group in Lanes(tokens=TOKENS).groups(list(map(len, examples))):
+        for group in Lanes(tokens=TOKENS, padding=CHEAP).groups(list(map(len, examples))):
             said = self.said([examples[index] for index in group])
             for row, index in enumerate(group):
                 out[index] = {

@@ -6,6 +6,7 @@ batch of its own they never wait.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -21,14 +22,18 @@ from bertkit.batch import Batch
 Result = TypeVar("Result")
 LEAST = 4
 """as many of the smallest groups hold the tokens of a whole one: smaller ones would cost more than they spare"""
+CHEAP = 16
+"""tokens of padding that cost less than another batch: for a batch that is small waits for the network's weights"""
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """`count` batches at a time, each of about `tokens` tokens at most."""
+    """`count` batches at a time, each of about `tokens` tokens at most, with `padding` at most."""
 
     count: int = 1
     tokens: int = 2048
+    padding: float = math.inf
+    """tokens; as many as there are, where it costs nothing"""
 
     @property
     def alone(self) -> bool:
@@ -45,24 +50,27 @@ class Lanes:
 
         A lane that is free takes the next group. As no group holds more than a lane's part of what is left, none is
         still at work for long when the others find nothing more. A text is never cut: a group may be larger by a part
-        of its last text. What fits into one group is one.
+        of its last text. What fits into one group is one, unless it would hold too much padding.
 
         >>> list(Lanes(2, tokens=9).groups([3, 9, 4, 2]))
         [[1], [2, 0], [3]]
         >>> list(Lanes(2, tokens=1).groups([3, 9, 4, 2]))
         [[1], [2], [0], [3]]
+        >>> list(Lanes(padding=2).groups([3, 9, 4, 2]))
+        [[1], [2, 0], [3]]
         """
         left = sum(lengths)
         size = left if left <= self.tokens else self._share(left)
         group: list[int] = []
         held = 0
         for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-            group.append(index)
-            held += lengths[index]
-            if held >= size:
+            padding = lengths[group[0]] * (len(group) + 1) - held - lengths[index] if group else 0
+            if group and (held >= size or padding > self.padding):
                 yield group
                 left -= held
                 group, held, size = [], 0, self._share(left)
+            group.append(index)
+            held += lengths[index]
         if group:
             yield group
 

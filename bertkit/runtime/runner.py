@@ -49,7 +49,7 @@ class Runner:
     @property
     def lanes(self) -> Lanes:
         """How texts are put together."""
-        return Lanes(self.bulk.workers, self.bulk.tokens)
+        return look_up("engine", self.bulk.engine, ENGINES).laned(self.bulk)
 
     def engine(self, batches: int) -> Engine:
         """For so many batches."""

@@ -32,7 +32,6 @@ from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import ENGINES
 from bertkit.runtime.engines.engine import FP32, Setup
 from bertkit.runtime.excerpt import excerpt, sizes
-from bertkit.runtime.lanes import Lanes
 from bertkit.runtime.runner import Hidden, Runner
 from bertkit.runtime.stream import example
 from bertkit.spec import from_json, to_json
@@ -183,7 +182,7 @@ def _failure(runner: Runner) -> str:
     """Why an engine cannot be measured; "" where it was built, and has found its memory."""
     try:
         _ask(runner)
-        _run(runner, _groups(runner.network, min(runner.bulk.tokens, SHARE), cores()))
+        _run(runner, _groups(runner, min(runner.bulk.tokens, SHARE), cores()))
     except Exception as error:  # whatever an engine raises, there are others
         log.debug("%s", runner.bulk, exc_info=True)
         return f"{type(error).__name__}: {error}"
@@ -249,7 +248,7 @@ def _read(runner: Runner, turn: int = 0) -> float:
     """The seconds of texts of mixed lengths, others in every turn: some engines are slower with a new length."""
     amount = _amount(runner.network)
     size = min(runner.bulk.tokens, amount // cores())
-    groups = _groups(runner.network, size, amount // size, turn)
+    groups = _groups(runner, size, amount // size, turn)
     return _run(runner, groups) * amount / _tokens(groups)
 
 
@@ -264,16 +263,17 @@ def _mean(hidden: Hidden, batch: Batch) -> Tensor:
     return batch.layout.mean(hidden(batch))
 
 
-def _groups(network: NetworkModule, tokens: int, count: int, turn: int = 0) -> list[list[Example]]:
+def _groups(runner: Runner, tokens: int, count: int, turn: int = 0) -> list[list[Example]]:
     """Batches of so many tokens as a large collection of texts has them, neighbours in length.
 
     Each has its share of padding: of few texts, whose neighbours differ much in length, batches would hold far more.
     And as neighbours take as long as each other, cores end together, as they do where batches are many.
     """
+    network = runner.network
     normal, most = NormalDist(math.log(MEDIAN), DEVIATION), min(network.spec.encoder.longest or LONGEST, LONGEST)
     quantiles = (math.exp(normal.inv_cdf((place + 0.5) / TEXTS)) for place in range(TEXTS))
     lengths = [min(max(round(length), 6), most) for length in quantiles]
-    groups = list(Lanes(1, tokens).groups(lengths))
+    groups = list(replace(runner.lanes, count=1, tokens=tokens).groups(lengths))
     begin = round(PLACES[turn] * max(len(groups) - count, 0))
     picked = islice(cycle(groups), begin, begin + count)  # from the first again, where there are many cores
     return [[_text(network, lengths[index]) for index in group] for group in picked]

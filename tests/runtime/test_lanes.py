@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from time import sleep
 
 import numpy as np
@@ -32,6 +32,17 @@ def test_groups_hold_everything_once(lengths: list[int], count: int, tokens: int
         assert size - lengths[group[-1]] < tokens, "larger than asked for by a part of its last text, if at all"
     if lengths and sum(lengths) <= tokens:
         assert len(made) == 1
+
+
+@given(st.lists(st.integers(1, 256), max_size=120), st.integers(1, 4), st.sampled_from([64, 512]), st.integers(0, 40))
+def test_groups_hold_no_more_padding_than_they_may(lengths: list[int], count: int, tokens: int, most: int) -> None:
+    made = [[lengths[index] for index in group] for group in Lanes(count, tokens, most).groups(lengths)]
+    assert [length for group in made for length in group] == sorted(lengths, reverse=True)
+    for group in made:
+        assert sum(group[0] - length for length in group) <= most
+    for group, after in pairwise(made):
+        padded = sum(group[0] - length for length in (*group, after[0]))
+        assert padded > most or sum(group) >= tokens / 4, "it ends for one of two reasons"
 
 
 @given(

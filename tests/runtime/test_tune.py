@@ -189,7 +189,7 @@ def test_batches_that_are_read_are_those_of_a_large_collection(
 ) -> None:
     """Neighbours in length, in batches of equal size: little of them is padding, and each takes as long."""
     for tokens in (512, 1024):
-        groups = tune._groups(model.network, tokens, cores)
+        groups = tune._groups(Runner.of_torch(model.network), tokens, cores)
         longest = [max(map(len, group)) for group in groups]
         held = [sum(map(len, group)) for group in groups]
         assert len(groups) == cores
@@ -197,7 +197,7 @@ def test_batches_that_are_read_are_those_of_a_large_collection(
         assert longest[-1] > 0.6 * longest[0]
         assert all(0.9 * tokens < one < tokens + 256 for one in held)
         assert sum(held) > 0.85 * sum(len(group) * most for group, most in zip(groups, longest, strict=True))
-        turns = [tune._groups(model.network, tokens, cores, turn) for turn in range(tune.TURNS)]
+        turns = [tune._groups(Runner.of_torch(model.network), tokens, cores, turn) for turn in range(tune.TURNS)]
         lengths = {tuple(map(len, group)) for groups in turns for group in groups}
         assert len(lengths) == cores * tune.TURNS  # others in every turn
     monkeypatch.setattr(tune, "cores", lambda: cores)
@@ -209,7 +209,11 @@ def test_batches_that_are_read_are_those_of_a_large_collection(
 
 @pytest.mark.parametrize("turn", range(tune.TURNS))
 def test_every_core_has_its_batch_however_many_there_are(model: bertkit.Model, turn: int) -> None:
-    assert [len(tune._groups(model.network, 1024, count, turn)) for count in (1, 64, 256)] == [1, 64, 256]
+    assert [len(tune._groups(Runner.of_torch(model.network), 1024, count, turn)) for count in (1, 64, 256)] == [
+        1,
+        64,
+        256,
+    ]
 
 
 def test_setups_with_other_batches_read_as_much(model: bertkit.Model, monkeypatch: pytest.MonkeyPatch) -> None:

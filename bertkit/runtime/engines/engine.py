@@ -6,6 +6,7 @@ are then. Batches are computed `workers` at a time, each on `threads` cores.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -72,6 +73,8 @@ class Engine(ABC):
     """how it wants its batches"""
     tokens: ClassVar[dict[str, int]] = dict.fromkeys(PRECISIONS, Setup.tokens)
     """how large it wants them in a precision, about"""
+    padding: ClassVar[float] = math.inf
+    """tokens of it in a batch from which on another batch costs less; none where it computes nothing of it"""
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         self.require(network.spec.encoder, setup.precision)
@@ -82,12 +85,17 @@ class Engine(ABC):
             if name not in matrices:
                 raise unknown("matrix", name, matrices)
         self.setup = setup
-        self.lanes = Lanes(setup.workers, setup.tokens)
+        self.lanes = self.laned(setup)
 
     @classmethod
     def arranged(cls, precision: str, workers: int, threads: int) -> Setup:
         """The setup with batches of the size it wants."""
         return Setup(cls.name, precision, workers, threads, cls.tokens[precision])
+
+    @classmethod
+    def laned(cls, setup: Setup) -> Lanes:
+        """How texts are put together for it."""
+        return Lanes(setup.workers, setup.tokens, cls.padding)
 
     @classmethod
     def require(cls, encoder: Encoder, precision: str) -> None:

@@ -22,6 +22,7 @@ class OneDnn(Engine):
 
     name, package = "onednn", "torch"
     precisions = (FP32,)
+    tokens = Engine.tokens | {FP32: 512}  # 2 % faster than with twice as many, on Zen 5
     layout = Packed
     divides = False
 

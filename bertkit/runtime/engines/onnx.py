@@ -11,8 +11,9 @@ from bertkit.batch import Array, Batch, Example
 from bertkit.parts.encoder import Encoder
 from bertkit.parts.network import NetworkModule
 from bertkit.runtime.engines import graph
-from bertkit.runtime.engines.engine import INT8, Engine, Setup
+from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
 from bertkit.runtime.engines.products import Floats, Integers
+from bertkit.runtime.lanes import CHEAP
 
 ERRORS = 3
 """the least severe message that it may print"""
@@ -23,6 +24,8 @@ class Onnx(Engine):
 
     name, package, besides = "onnx", "onnxruntime", ("onnx",)
     keeps = True
+    tokens = Engine.tokens | {FP32: 512}  # 3 % faster than with twice as many, on Zen 5
+    padding = CHEAP
 
     def __init__(self, network: NetworkModule, setup: Setup) -> None:
         super().__init__(network, setup)
