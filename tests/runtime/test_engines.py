@@ -22,7 +22,7 @@ from torch import Tensor
 
 import bertkit
 from bertkit import machine, packages
-from bertkit.batch import Example, Packed, collate
+from bertkit.batch import Batch, Example, Packed, collate
 from bertkit.errors import BertkitError
 from bertkit.family import bert
 from bertkit.parts.attention import Attention
@@ -35,6 +35,7 @@ from bertkit.runtime.engines.ctranslate2 import WIDE, widen
 from bertkit.runtime.engines.engine import FP32, INT8, Engine, Setup
 from bertkit.runtime.engines.nodes import Nodes
 from bertkit.runtime.engines.products import Integers, Product
+from bertkit.runtime.runner import Runner
 from bertkit.weights import int8
 from tests.runtime.networks import ENCODERS, SMALL, SMALL_RELATIVE, VOCABULARY, computed, examples, expected, network
 
@@ -96,6 +97,31 @@ def test_workers_do_not_disturb_each_other(name: str) -> None:
         made = list(pool.map(lambda rows: computed(engine, rows), batches))
     for rows, states in zip(batches, made, strict=True):
         assert float((states - expected(net, rows)).abs().max()) < 2e-5
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_who_computes_padding_has_little_of_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = network(SMALL)
+    setup = built(name, net, workers=2).setup
+    runner, held = Runner(net, setup, setup), []
+    rows = examples(*range(3, 90, 4))
+    groups = list(runner.lanes.groups(list(map(len, rows))))
+    engine = runner.engine(len(groups))
+    hidden = engine.hidden
+
+    def watched(batch: Batch) -> Tensor:
+        states = hidden(batch)
+        held.append(states.flatten(0, -2).shape[0])
+        return states
+
+    monkeypatch.setattr(engine, "hidden", watched)
+    batches = [[rows[place] for place in group] for group in groups]
+    assert len(list(runner.rows(lambda states, batch: batch.layout.mean(states(batch)), batches, len(groups)))) > 0
+    if name in ("onnx", "openvino"):
+        real = sorted(sum(map(len, batch)) for batch in batches)
+        assert all(computed - tokens <= 16 for computed, tokens in zip(sorted(held), real, strict=True))
+    else:
+        assert len(groups) == 1
 
 
 @pytest.mark.parametrize("threads", [1, 2])
