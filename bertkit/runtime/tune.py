@@ -70,7 +70,7 @@ EVEN = 0.95
 SHARED = 1.1
 """times as long count many texts where cores share a batch: the one that is disturbed keeps the others waiting, in a
 long run more than in the moments that are measured"""
-FORMAT = 6
+FORMAT = 7
 """of what is remembered; another one is measured anew"""
 
 
